@@ -1,0 +1,168 @@
+//! What is captured of an entity, and how its events look. Made by the derive, read by the engine; no SQL.
+
+use sea_orm::{EntityName, EntityTrait};
+
+use crate::outbox::OutboxEntity;
+
+/// An entity whose writes make events. Implemented by `#[derive(ChangeCapture)]`.
+#[diagnostic::on_unimplemented(
+    message = "the writes of `{Self}` are not captured",
+    note = "add `#[derive(ChangeCapture)]` to its `Model`"
+)]
+pub trait CapturedEntity: EntityTrait {
+    /// Where its events are written.
+    type Outbox: OutboxEntity;
+
+    /// What is captured.
+    fn declaration() -> &'static Declaration<Self>;
+}
+
+/// What an event holds of its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// The primary key alone.
+    Keys,
+    /// The row as it was left; of a deleted row, as it was.
+    After,
+    /// The row as it was and as it was left.
+    BeforeAndAfter,
+}
+
+/// What a write does to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A new row.
+    Insert,
+    /// A changed row.
+    Update,
+    /// A removed row.
+    Delete,
+}
+
+impl Operation {
+    /// `insert`, `update` or `delete`: the word in an envelope.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// `inserted`, `updated` or `deleted`: the word in a topic.
+    pub fn past_tense(self) -> &'static str {
+        match self {
+            Self::Insert => "inserted",
+            Self::Update => "updated",
+            Self::Delete => "deleted",
+        }
+    }
+}
+
+/// Which operations make events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operations {
+    /// Inserts do.
+    pub insert: bool,
+    /// Updates do.
+    pub update: bool,
+    /// Deletes do.
+    pub delete: bool,
+}
+
+impl Operations {
+    /// Whether this one does.
+    pub fn contains(self, operation: Operation) -> bool {
+        match operation {
+            Operation::Insert => self.insert,
+            Operation::Update => self.update,
+            Operation::Delete => self.delete,
+        }
+    }
+}
+
+/// What generic code may do on a bare pool, where an insert or a delete cannot be one transaction with its event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnPool {
+    /// An error that says what to do.
+    Refuse,
+    /// The row and its event are two statements; a crash between them loses the event.
+    NonAtomic,
+}
+
+/// How captured writes are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// The best one that the declaration and the database allow.
+    Auto,
+    /// Read, write, read, insert the events: the same on every database.
+    Portable,
+}
+
+/// A part of a topic or key template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// Plain text.
+    Text(&'static str),
+    /// `{app}`: lower case.
+    App,
+    /// `{model}`: lower case.
+    Model,
+    /// `{table}`: as it is.
+    Table,
+    /// `{operation}`: `inserted`, `updated`, `deleted`.
+    Operation,
+    /// `{label}`: `library.Loan`.
+    Label,
+    /// `{pk}`: the parts of the primary key joined by `:`.
+    PrimaryKey,
+}
+
+/// Everything that one `#[hare(capture(...))]` says.
+#[derive(Debug)]
+pub struct Declaration<E: EntityTrait> {
+    /// `library` of `library.Loan`.
+    pub app: &'static str,
+    /// `Loan` of `library.Loan`.
+    pub name: String,
+    /// What an event holds.
+    pub payload: Payload,
+    /// What is captured.
+    pub operations: Operations,
+    /// Every stored column by its field's name, in the order of the fields.
+    pub stored: &'static [(&'static str, E::Column)],
+    /// The columns that images hold, in the order they hold them.
+    pub held: &'static [(&'static str, E::Column)],
+    /// The topic's template.
+    pub topic: &'static [Piece],
+    /// The ordering key's template; `None` is unordered.
+    pub ordering_key: Option<&'static [Piece]>,
+    /// Generic inserts and deletes on a bare pool.
+    pub on_pool: OnPool,
+    /// How writes are carried out.
+    pub strategy: Strategy,
+}
+
+impl<E: EntityTrait> Declaration<E> {
+    /// `library.Loan`.
+    pub fn label(&self) -> String {
+        format!("{}.{}", self.app, self.name)
+    }
+
+    /// The entity's table, without its schema.
+    pub(crate) fn table(&self) -> String {
+        E::default().table_name().to_owned()
+    }
+}
+
+/// `loan_item` of `crate::entity::loan_item` as `LoanItem`: an entity's name where the declaration gives none.
+pub fn name_of_module(module_path: &str) -> String {
+    let module = module_path.rsplit("::").next().unwrap_or(module_path);
+    module
+        .split('_')
+        .filter_map(|word| {
+            let mut letters = word.trim_start_matches("r#").chars();
+            letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+        })
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! Any connection behind one object-safe view, so that the engine is compiled once and not once per connection type.
+
+use futures_util::future::BoxFuture;
+use sea_orm::{
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, StatementBuilder,
+};
+
+use super::kind::{self, DataStatement, Kind, downcast_statement};
+use crate::error::Error;
+
+/// A borrowed connection of any type, with what kind it is.
+///
+/// Typed statements stay typed on their way through, because some connections (SeaORM's `RestrictedConnection`) refuse raw
+/// ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Conn<'a> {
+    inner: &'a dyn DynConnection,
+    kind: Kind<'a>,
+}
+
+impl std::fmt::Debug for Conn<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conn").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Conn<'a> {
+    pub(crate) fn new<C: ConnectionTrait>(connection: &'a C) -> Self {
+        Self { inner: connection, kind: kind::of(connection) }
+    }
+
+    pub(crate) fn kind(&self) -> Kind<'a> {
+        self.kind
+    }
+
+    pub(crate) fn backend(&self) -> DbBackend {
+        self.inner.backend()
+    }
+
+    /// Whether an INSERT, UPDATE or DELETE can give its rows back.
+    ///
+    /// Never on the MySQL backend, whatever SeaORM's `mariadb-use-returning` says: sea-query renders no RETURNING there.
+    pub(crate) fn returns_rows(&self) -> bool {
+        self.backend() != DbBackend::MySql && self.inner.returning()
+    }
+
+    /// Whether this is SeaORM's mock connection, on which capture is off.
+    pub(crate) fn is_mock(&self) -> bool {
+        match self.kind {
+            Kind::Pool(pool) => pool.is_mock_connection(),
+            _ => self.inner.mock(),
+        }
+    }
+}
+
+/// The error for a connection type that nobody registered.
+pub(crate) fn unknown_connection(type_name: &str) -> Error {
+    Error::unsupported(
+        format!("the connection type `{type_name}`"),
+        "whether it is a pool or a transaction decides how a captured write stays atomic; tell it once at start with \
+         `hare_seaorm::connection::register`",
+    )
+}
+
+/// [`ConnectionTrait`], object safe, with one entry per way of running a statement.
+trait DynConnection: Sync {
+    fn backend(&self) -> DbBackend;
+    fn returning(&self) -> bool;
+    fn mock(&self) -> bool;
+    fn execute_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<ExecResult, DbErr>>;
+    fn query_one_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>>;
+    fn query_all_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>>;
+    fn execute_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<ExecResult, DbErr>>;
+    fn execute_text<'s>(&'s self, sql: &'s str) -> BoxFuture<'s, Result<ExecResult, DbErr>>;
+    fn query_one_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>>;
+    fn query_all_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>>;
+}
+
+macro_rules! typed {
+    ($connection:expr, $method:ident, $statement:expr) => {
+        match $statement {
+            DataStatement::Insert(statement) => $connection.$method(statement),
+            DataStatement::Update(statement) => $connection.$method(statement),
+            DataStatement::Delete(statement) => $connection.$method(statement),
+            DataStatement::Select(statement) => $connection.$method(statement),
+            DataStatement::With(statement) => $connection.$method(statement),
+        }
+    };
+}
+
+impl<C: ConnectionTrait> DynConnection for C {
+    fn backend(&self) -> DbBackend {
+        self.get_database_backend()
+    }
+    fn returning(&self) -> bool {
+        self.support_returning()
+    }
+    fn mock(&self) -> bool {
+        self.is_mock_connection()
+    }
+    fn execute_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<ExecResult, DbErr>> {
+        typed!(self, execute, statement)
+    }
+    fn query_one_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>> {
+        typed!(self, query_one, statement)
+    }
+    fn query_all_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>> {
+        typed!(self, query_all, statement)
+    }
+    fn execute_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<ExecResult, DbErr>> {
+        self.execute_raw(statement)
+    }
+    fn execute_text<'s>(&'s self, sql: &'s str) -> BoxFuture<'s, Result<ExecResult, DbErr>> {
+        self.execute_unprepared(sql)
+    }
+    fn query_one_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>> {
+        self.query_one_raw(statement)
+    }
+    fn query_all_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>> {
+        self.query_all_raw(statement)
+    }
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for Conn<'_> {
+    fn get_database_backend(&self) -> DbBackend {
+        self.backend()
+    }
+    fn support_returning(&self) -> bool {
+        self.returns_rows()
+    }
+    fn is_mock_connection(&self) -> bool {
+        self.is_mock()
+    }
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.inner.execute_statement(statement).await
+    }
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.inner.execute_text(sql).await
+    }
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        self.inner.query_one_statement(statement).await
+    }
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.inner.query_all_statement(statement).await
+    }
+    async fn execute<S: StatementBuilder>(&self, statement: &S) -> Result<ExecResult, DbErr> {
+        match downcast_statement(statement) {
+            Some(data) => self.inner.execute_data(data).await,
+            None => self.inner.execute_statement(self.backend().build(statement)).await,
+        }
+    }
+    async fn query_one<S: StatementBuilder>(&self, statement: &S) -> Result<Option<QueryResult>, DbErr> {
+        match downcast_statement(statement) {
+            Some(data) => self.inner.query_one_data(data).await,
+            None => self.inner.query_one_statement(self.backend().build(statement)).await,
+        }
+    }
+    async fn query_all<S: StatementBuilder>(&self, statement: &S) -> Result<Vec<QueryResult>, DbErr> {
+        match downcast_statement(statement) {
+            Some(data) => self.inner.query_all_data(data).await,
+            None => self.inner.query_all_statement(self.backend().build(statement)).await,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Which connection a write goes through, and what may be done on it.
+//!
+//! Captured writes take any [`sea_orm::ConnectionTrait`]. What they do depends on what it really is: a pool gets a
+//! transaction of its own, a transaction a savepoint, and a type that nobody told us about is refused rather than guessed at.
+
+mod conn;
+mod kind;
+
+pub(crate) use conn::Conn;
+pub(crate) use kind::{Kind, downcast_statement};
+pub use kind::{ConnectionRef, register};

@@ -1,0 +1,49 @@
+//! What an outbox table and its rows are to the rest of the library, whatever else a project adds to them.
+
+use std::sync::Arc;
+
+use sea_orm::prelude::DateTimeUtc;
+use sea_orm::{EntityTrait, FromQueryResult, ModelTrait};
+use uuid::Uuid;
+
+use crate::json::JsonText;
+use crate::wakeup::OutboxWakeup;
+
+/// An outbox table.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an outbox",
+    label = "not an outbox entity",
+    note = "use the built-in `hare_seaorm::outbox::Entity`"
+)]
+pub trait OutboxEntity: EntityTrait<Model: OutboxEvent> {
+    /// Tells relays of new events. `None`: they only poll.
+    fn wakeup() -> Option<Arc<dyn OutboxWakeup>>;
+}
+
+/// One event as stored: what a delivery may read.
+pub trait OutboxEvent: ModelTrait + FromQueryResult + Clone + Send + Sync + 'static {
+    /// The order of delivery within an ordering key.
+    fn sequence(&self) -> i64;
+    /// What a receiver deduplicates by.
+    fn id(&self) -> Uuid;
+    /// What the event is about; deliveries route by it.
+    fn topic(&self) -> &str;
+    /// The body, as it was written.
+    fn payload(&self) -> &JsonText;
+    /// A JSON object of metadata.
+    fn headers(&self) -> &JsonText;
+    /// Events of one key are delivered strictly in order.
+    fn ordering_key(&self) -> Option<&str>;
+    /// At most one event exists per key.
+    fn idempotency_key(&self) -> Option<&str>;
+    /// When the event was written, by the database's clock.
+    fn created_at(&self) -> DateTimeUtc;
+    /// Failed deliveries so far.
+    fn attempts(&self) -> i32;
+    /// The most deliveries this event may fail before it is dead-lettered; the relay's number if `None`.
+    fn max_attempts(&self) -> Option<i32>;
+    /// When it is tried again after a failure.
+    fn next_attempt_at(&self) -> Option<DateTimeUtc>;
+    /// Claims that ended without an outcome.
+    fn claims(&self) -> i32;
+}

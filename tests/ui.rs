@@ -1,0 +1,1 @@
+//! Mistakes in attributes are compile errors at the wrong word.
