@@ -7,8 +7,9 @@ use darling::ast::NestedMeta;
 use darling::error::Accumulator;
 use darling::{Error, Result};
 use proc_macro2::Span;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, parse_quote};
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, MetaList, Path, Token, parse_quote};
 
 use crate::capture::template::{self, Purpose, Template};
 use crate::words;
@@ -229,8 +230,15 @@ impl StructAttributes {
             "topic" => template(word, meta, Purpose::Topic).map(|topic| self.topic = Some(topic)),
             "ordering_key" => template(word, meta, Purpose::OrderingKey)
                 .map(|template| self.ordering_key = OrderingKey::Template(template)),
-            "unordered" => flag(word, meta).map(|()| self.ordering_key = OrderingKey::Unordered),
-            "hooks" => flag(word, meta).map(|()| self.hooks = true),
+            "unordered" => {
+                self.ordering_key = OrderingKey::Unordered;
+                flag(word, meta)
+            }
+            // Also with a mistake: the user's hooks are there, and a second impl would be one error more.
+            "hooks" => {
+                self.hooks = true;
+                flag(word, meta)
+            }
             "no_shadow" => words_in(word, meta, "insert, model_delete").map(|listed| {
                 self.no_shadow = some_of(listed, "a method the derive writes", &METHODS, errors);
             }),
@@ -349,7 +357,7 @@ impl Keys {
                 for (span, word, against) in [(first, one, other), (second, other, one)] {
                     errors.push(words::error(
                         *span,
-                        format!("`{word}` and `{against}` exclude each other: keep one"),
+                        format!("`{word}` and `{against}` cannot stand together: keep one"),
                     ));
                 }
             }
@@ -371,8 +379,7 @@ fn hare_keys(attributes: &[Attribute], errors: &mut Accumulator) -> Vec<(String,
             ));
             continue;
         };
-        let listed =
-            errors.handle_in(|| NestedMeta::parse_meta_list(list.tokens.clone()).map_err(Error::from));
+        let listed = errors.handle_in(|| listed(list));
         for item in listed.into_iter().flatten() {
             keys.extend(errors.handle_in(|| key(item)));
         }
@@ -386,8 +393,7 @@ fn capture_keys(meta: &Meta) -> Result<Vec<(String, Meta)>> {
         Meta::Path(_) => Ok(Vec::new()),
         Meta::List(list) => {
             let mut errors = Error::accumulator();
-            let listed =
-                errors.handle_in(|| NestedMeta::parse_meta_list(list.tokens.clone()).map_err(Error::from));
+            let listed = errors.handle_in(|| listed(list));
             let keys = listed
                 .into_iter()
                 .flatten()
@@ -400,6 +406,12 @@ fn capture_keys(meta: &Meta) -> Result<Vec<(String, Meta)>> {
             "`capture` takes a list: `capture(...)`",
         )),
     }
+}
+
+/// What a list holds. Parsed in its delimiters, so that an unexpected end is reported at the closing one.
+fn listed(list: &MetaList) -> Result<Vec<NestedMeta>> {
+    let items = list.parse_args_with(Punctuated::<NestedMeta, Token![,]>::parse_terminated)?;
+    Ok(items.into_iter().collect())
 }
 
 /// A key with its word.
@@ -498,9 +510,11 @@ fn words_in(word: &str, meta: &Meta, example: &str) -> Result<Vec<Ident>> {
             format!("`{word}` needs a list: `{word}({example})`"),
         ));
     };
+    // Before the accumulator: one that is dropped unfinished panics.
+    let items = listed(list)?;
     let mut errors = Error::accumulator();
     let mut found = Vec::new();
-    for item in NestedMeta::parse_meta_list(list.tokens.clone())? {
+    for item in items {
         match &item {
             NestedMeta::Meta(Meta::Path(path)) if path.get_ident().is_some() => {
                 found.extend(path.get_ident().cloned())

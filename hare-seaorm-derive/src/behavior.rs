@@ -68,7 +68,8 @@ fn moved(mut item: ItemImpl, root: &Path, errors: &mut Accumulator) -> TokenStre
     }
     if let Some((word, span)) = not_an_active_model(&item.self_ty) {
         errors.push(words::error(span, format!("{EXPECTED}, not for {word}")));
-        return quote!(#item);
+        // The trait cannot be implemented there, which would be one error more.
+        return TokenStream::new();
     }
 
     let original = path.clone();

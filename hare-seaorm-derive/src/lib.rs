@@ -1,6 +1,6 @@
 //! The derive macros of `hare-seaorm`, which re-exports them: depend on that crate, not on this one.
 //!
-//! What is here is read top down: [`attributes`] turns `#[hare(...)]` into typed values that know where they were written,
+//! What is here is read top down: `attributes` turns `#[hare(...)]` into typed values that know where they were written,
 //! `capture` checks them against the entity's fields and writes the impls, `behavior` moves a user's own hooks. Every mistake is
 //! a compile error at the wrong word, all mistakes of a type come at once, and the impls are written even then, so that
 //! the compiler does not bury the mistake under what follows from it.

@@ -24,7 +24,10 @@ pub(crate) fn plain(ident: &Ident) -> String {
 pub(crate) fn unknown(word: &str, is_not: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(nearest) => format!("`{word}` is not {is_not}; did you mean `{nearest}`?"),
-        None => format!("`{word}` is not {is_not}; known are {}", list(known)),
+        None => {
+            let are = if known.len() == 1 { "is" } else { "are" };
+            format!("`{word}` is not {is_not}; known {are} {}", list(known))
+        }
     }
 }
 
