@@ -54,9 +54,9 @@ pub enum Error {
         what: &'static str,
         /// What happened, and what of the transaction is left.
         reason: String,
-        /// The database's own error.
+        /// The database's own error, where it is what was seen.
         #[source]
-        source: DbErr,
+        source: Option<DbErr>,
     },
     /// A statement failed. Safe to retry when [`Error::is_retryable`] says so.
     #[error("the database failed while {during}")]
@@ -135,7 +135,7 @@ impl Error {
         match Fault::of(&source) {
             Some(Fault::Integrity) => Self::Integrity { reason: format!("while {during}"), source: Some(source) },
             Some(Fault::Retryable) => {
-                Self::Retryable { what: during, reason: "the database chose it as a victim".to_owned(), source }
+                Self::Retryable { what: during, reason: "the database gave it up for another".to_owned(), source: Some(source) }
             }
             None => Self::Database { during, source },
         }

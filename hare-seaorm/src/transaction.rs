@@ -1,0 +1,399 @@
+//! A database transaction that sends signals after its commit, and refuses to commit once a captured write in it was cut.
+//!
+//! SeaORM has no on-commit callback, so the transaction itself carries the signals of the events written in it: joined per
+//! topic, kept per savepoint, sent once the outermost commit has succeeded, never after a rollback.
+//!
+//! Invariant: no spoiled transaction commits. A captured write that is dropped between its row and its event spoils the
+//! transaction (or nested transaction) it ran in. Upheld in [`Transaction::commit`]; tested in `tests/it/capture/abort.rs`.
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sea_orm::{
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult, IsolationLevel,
+    QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession, TransactionTrait,
+};
+
+use crate::connection::{Conn, Kind, begin_pooled};
+use crate::error::Error;
+use crate::outbox::{self, OutboxEntity};
+use crate::wakeup::OutboxWakeup;
+
+/// Begins a transaction whose events wake the relays right after its commit.
+///
+/// On SQLite it begins `IMMEDIATE`: a transaction that reads before it writes would otherwise fail as busy under concurrency.
+///
+/// # Errors
+/// SeaORM's, if the pool gives no connection or `BEGIN` fails.
+/// # Cancel safety
+/// Dropped half-way, the transaction is rolled back and its connection goes back to the pool clean.
+pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
+    Ok(Transaction::root(begin_pooled(db).await?))
+}
+
+/// A SeaORM transaction, usable wherever one is, that also carries the signals of its events.
+///
+/// Dropped without a commit it is rolled back, and signals nothing.
+#[derive(Debug)]
+pub struct Transaction {
+    inner: DatabaseTransaction,
+    state: Arc<State>,
+}
+
+/// What outlives the borrow of a transaction: a write in flight marks it from its own destructor.
+#[derive(Debug, Default)]
+struct State {
+    signals: Mutex<Signalled>,
+    spoiled: Mutex<Option<Spoiled>>,
+    parent: Option<Arc<State>>,
+}
+
+/// Why a transaction must not commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spoiled {
+    /// A captured write was dropped after its row and before its event.
+    CutWrite,
+    /// A `begin` on it was dropped: where its savepoints stand is unknown.
+    CutBegin,
+    /// The database rolled the whole transaction back.
+    Gone,
+}
+
+impl Spoiled {
+    fn error(self) -> Error {
+        let reason = match self {
+            Self::CutWrite => {
+                "a captured write was dropped half-way in this transaction, so its row may have no event; nothing of the \
+                 transaction can be committed, roll it back and run it again"
+            }
+            Self::CutBegin => {
+                "a nested `begin` was dropped half-way in this transaction; nothing of it can be committed, roll it back and \
+                 run it again"
+            }
+            Self::Gone => {
+                "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from its \
+                 beginning"
+            }
+        };
+        Error::Retryable { what: "the transaction", reason: reason.to_owned(), source: None }
+    }
+}
+
+/// Topics of written events, by the wakeup that tells of them.
+#[derive(Default)]
+pub(crate) struct Signalled(Vec<(Arc<dyn OutboxWakeup>, BTreeSet<String>)>);
+
+impl std::fmt::Debug for Signalled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(_, topics)| topics)).finish()
+    }
+}
+
+impl Signalled {
+    pub(crate) fn add(&mut self, wakeup: &Arc<dyn OutboxWakeup>, topics: impl IntoIterator<Item = String>) {
+        let same = |known: &Arc<dyn OutboxWakeup>| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(wakeup));
+        match self.0.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, all)) => all.extend(topics),
+            None => self.0.push((Arc::clone(wakeup), topics.into_iter().collect())),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn join(&mut self, other: Self) {
+        for (wakeup, topics) in other.0 {
+            self.add(&wakeup, topics);
+        }
+    }
+
+    /// Tells the relays. A wakeup that fails is logged: the events are committed, and polling finds them.
+    pub(crate) async fn send(self) {
+        for (wakeup, topics) in self.0 {
+            let topics: Vec<String> = topics.into_iter().collect();
+            if let Err(error) = wakeup.signal(&topics).await {
+                tracing::warn!(error = %error, ?topics, "a wakeup could not be signalled; relays find the events by polling");
+            }
+        }
+    }
+
+    /// What a plain transaction must execute before its commit, for wakeups that the database itself carries.
+    pub(crate) fn statements(&self, backend: DbBackend) -> Vec<Statement> {
+        self.0
+            .iter()
+            .filter_map(|(wakeup, topics)| {
+                wakeup.in_transaction(backend, &topics.iter().cloned().collect::<Vec<_>>())
+            })
+            .collect()
+    }
+}
+
+impl Transaction {
+    fn root(inner: DatabaseTransaction) -> Self {
+        Self { inner, state: Arc::default() }
+    }
+
+    /// Keeps signals until the commit.
+    pub(crate) fn signal_later(&self, signalled: Signalled) {
+        self.state.signals().join(signalled);
+    }
+
+    /// Forbids the commit.
+    pub(crate) fn spoil(&self, spoiled: Spoiled) {
+        self.state.spoil(spoiled);
+    }
+
+    fn check(&self) -> Result<(), DbErr> {
+        match *self.state.spoiled() {
+            Some(spoiled) => Err(spoiled.error().into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits, then wakes the relays of the events written in it. A nested one hands its signals to its parent instead.
+    ///
+    /// # Errors
+    /// [`Error::Retryable`] inside the `DbErr` if a captured write was dropped half-way in it, or the database has rolled it
+    /// back: nothing was committed. SeaORM's own error if `COMMIT` failed. A wakeup that fails is logged, never returned.
+    /// # Cancel safety
+    /// Not cancel safe: dropped while `COMMIT` is pending, it may or may not have happened, as with any transaction.
+    pub async fn commit(self) -> Result<(), DbErr> {
+        if let Err(spoiled) = self.check() {
+            // What the server still holds open must not stay open; that it may be gone already is what the error says.
+            let _ = self.inner.rollback().await;
+            return Err(spoiled);
+        }
+        let Self { inner, state } = self;
+        inner.commit().await?;
+        let signalled = std::mem::take(&mut *state.signals());
+        match &state.parent {
+            Some(parent) => parent.signals().join(signalled),
+            None => signalled.send().await,
+        }
+        Ok(())
+    }
+
+    /// Rolls back; signals nothing.
+    ///
+    /// # Errors
+    /// SeaORM's own, if `ROLLBACK` failed.
+    /// # Cancel safety
+    /// Dropped half-way, the transaction is rolled back all the same.
+    pub async fn rollback(self) -> Result<(), DbErr> {
+        self.inner.rollback().await
+    }
+
+    /// Begins a nested transaction and watches that the beginning is not cut: SeaORM's own is not safe against that.
+    async fn nest<F>(&self, beginning: F) -> Result<Self, DbErr>
+    where
+        F: Future<Output = Result<DatabaseTransaction, DbErr>> + Send,
+    {
+        struct Watch<'a>(Option<&'a Transaction>);
+        impl Drop for Watch<'_> {
+            fn drop(&mut self) {
+                if let Some(transaction) = self.0 {
+                    transaction.spoil(Spoiled::CutBegin);
+                }
+            }
+        }
+        self.check()?;
+        let mut watch = Watch(Some(self));
+        let begun = beginning.await;
+        watch.0 = None;
+        let state = State { parent: Some(Arc::clone(&self.state)), ..State::default() };
+        Ok(Self { inner: begun?, state: Arc::new(state) })
+    }
+
+    async fn run<F, T, E>(self, callback: F) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c Self) -> Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>> + Send,
+        T: Send,
+        E: std::fmt::Display + std::fmt::Debug + Send,
+    {
+        match callback(&self).await {
+            Ok(value) => {
+                self.commit().await.map_err(TransactionError::Connection)?;
+                Ok(value)
+            }
+            Err(error) => {
+                self.rollback().await.map_err(TransactionError::Connection)?;
+                Err(TransactionError::Transaction(error))
+            }
+        }
+    }
+}
+
+impl State {
+    fn signals(&self) -> std::sync::MutexGuard<'_, Signalled> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spoiled(&self) -> std::sync::MutexGuard<'_, Option<Spoiled>> {
+        self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A cut write is undone with the innermost savepoint; what the database rolled back, or a lost count of savepoints, takes
+    /// the outer transactions with it.
+    fn spoil(&self, spoiled: Spoiled) {
+        self.spoiled().get_or_insert(spoiled);
+        if spoiled != Spoiled::CutWrite
+            && let Some(parent) = &self.parent
+        {
+            parent.spoil(spoiled);
+        }
+    }
+}
+
+/// SeaORM's transaction, for what is only there. A captured write through it cannot be watched any more.
+impl Deref for Transaction {
+    type Target = DatabaseTransaction;
+
+    fn deref(&self) -> &DatabaseTransaction {
+        &self.inner
+    }
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for Transaction {
+    fn get_database_backend(&self) -> DbBackend {
+        ConnectionTrait::get_database_backend(&self.inner)
+    }
+    fn support_returning(&self) -> bool {
+        self.inner.support_returning()
+    }
+    fn is_mock_connection(&self) -> bool {
+        self.inner.is_mock_connection()
+    }
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.check()?;
+        self.inner.execute_raw(statement).await
+    }
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.check()?;
+        self.inner.execute_unprepared(sql).await
+    }
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        self.check()?;
+        self.inner.query_one_raw(statement).await
+    }
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.check()?;
+        self.inner.query_all_raw(statement).await
+    }
+}
+
+#[cfg(feature = "stream")]
+impl sea_orm::StreamTrait for Transaction {
+    type Stream<'a> = <DatabaseTransaction as sea_orm::StreamTrait>::Stream<'a>;
+
+    fn get_database_backend(&self) -> DbBackend {
+        ConnectionTrait::get_database_backend(&self.inner)
+    }
+
+    fn stream_raw<'a>(
+        &'a self,
+        statement: Statement,
+    ) -> Pin<Box<dyn Future<Output = Result<Self::Stream<'a>, DbErr>> + 'a + Send>> {
+        match self.check() {
+            Ok(()) => self.inner.stream_raw(statement),
+            Err(spoiled) => Box::pin(std::future::ready(Err(spoiled))),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl TransactionSession for Transaction {
+    async fn commit(self) -> Result<(), DbErr> {
+        self.commit().await
+    }
+    async fn rollback(self) -> Result<(), DbErr> {
+        self.rollback().await
+    }
+}
+
+#[async_trait::async_trait]
+impl TransactionTrait for Transaction {
+    type Transaction = Self;
+
+    async fn begin(&self) -> Result<Self, DbErr> {
+        self.nest(self.inner.begin()).await
+    }
+    async fn begin_with_config(
+        &self,
+        isolation_level: Option<IsolationLevel>,
+        access_mode: Option<AccessMode>,
+    ) -> Result<Self, DbErr> {
+        self.nest(self.inner.begin_with_config(isolation_level, access_mode)).await
+    }
+    async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
+        self.nest(self.inner.begin_with_options(options)).await
+    }
+    async fn transaction<F, T, E>(&self, callback: F) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c Self) -> Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>> + Send,
+        T: Send,
+        E: std::fmt::Display + std::fmt::Debug + Send,
+    {
+        let nested = self.begin().await.map_err(TransactionError::Connection)?;
+        nested.run(callback).await
+    }
+    async fn transaction_with_config<F, T, E>(
+        &self,
+        callback: F,
+        isolation_level: Option<IsolationLevel>,
+        access_mode: Option<AccessMode>,
+    ) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c Self) -> Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>> + Send,
+        T: Send,
+        E: std::fmt::Display + std::fmt::Debug + Send,
+    {
+        let nested = self.begin_with_config(isolation_level, access_mode).await.map_err(TransactionError::Connection)?;
+        nested.run(callback).await
+    }
+}
+
+/// Tells the relays of the built-in outbox about events under these topics: for events written in a plain SeaORM transaction,
+/// whose commit nobody but its owner sees.
+///
+/// On a pool it signals at once: call it after the commit. In a [`Transaction`] it is sent after that one's commit. In a plain
+/// transaction only a wakeup that the database carries can be told, and is; for others nothing happens, and relays find the
+/// events at their next poll.
+///
+/// # Errors
+/// [`Error::Database`] if a statement that carries the signal failed. A wakeup that fails is logged.
+/// # Cancel safety
+/// Dropped half-way, the signal may be lost, which costs a relay one poll interval.
+pub async fn signal_after_commit<C, T>(db: &C, topics: impl IntoIterator<Item = T> + Send) -> Result<(), Error>
+where
+    C: ConnectionTrait,
+    T: Into<String>,
+{
+    let topics: Vec<String> = topics.into_iter().map(Into::into).collect();
+    let mut signalled = Signalled::default();
+    if let Some(wakeup) = outbox::Entity::wakeup() {
+        signalled.add(&wakeup, topics);
+    }
+    let conn = Conn::new(db);
+    match conn.kind() {
+        Kind::Pool(_) => signalled.send().await,
+        _ => deliver_signals(conn, signalled).await.map_err(|source| Error::database("signalling relays", source))?,
+    }
+    Ok(())
+}
+
+/// Hands the signals of events written inside a transaction to whoever can send them at its commit.
+pub(crate) async fn deliver_signals(conn: Conn<'_>, signalled: Signalled) -> Result<(), DbErr> {
+    match conn.kind() {
+        Kind::Capturing(transaction) => transaction.signal_later(signalled),
+        _ => {
+            for statement in signalled.statements(conn.backend()) {
+                conn.execute_raw(statement).await?;
+            }
+        }
+    }
+    Ok(())
+}

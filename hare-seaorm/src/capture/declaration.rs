@@ -1,6 +1,6 @@
 //! What is captured of an entity, and how its events look. Made by the derive, read by the engine; no SQL.
 
-use sea_orm::{EntityName, EntityTrait};
+use sea_orm::{EntityTrait, IdenStatic};
 
 use crate::outbox::OutboxEntity;
 
@@ -147,6 +147,12 @@ impl<E: EntityTrait> Declaration<E> {
     /// `library.Loan`.
     pub fn label(&self) -> String {
         format!("{}.{}", self.app, self.name)
+    }
+
+    /// The field of a stored column.
+    pub(crate) fn field_of(&self, column: E::Column) -> &'static str {
+        let same = |other: &E::Column| IdenStatic::as_str(other) == IdenStatic::as_str(&column);
+        self.stored.iter().find(|(_, stored)| same(stored)).map_or_else(|| column.as_str(), |(field, _)| field)
     }
 
     /// The entity's table, without its schema.

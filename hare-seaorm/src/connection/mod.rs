@@ -3,9 +3,11 @@
 //! Captured writes take any [`sea_orm::ConnectionTrait`]. What they do depends on what it really is: a pool gets a
 //! transaction of its own, a transaction a savepoint, and a type that nobody told us about is refused rather than guessed at.
 
+mod begin;
 mod conn;
 mod kind;
 
-pub(crate) use conn::Conn;
-pub(crate) use kind::{Kind, downcast_statement};
+pub(crate) use begin::begin_pooled;
+pub(crate) use conn::{Conn, unknown_connection};
+pub(crate) use kind::Kind;
 pub use kind::{ConnectionRef, register};

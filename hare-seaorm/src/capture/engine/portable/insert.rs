@@ -1,0 +1,20 @@
+//! A captured insert of one row.
+
+use sea_orm::{ActiveModelTrait, DbErr, Insert, IntoActiveModel};
+
+use crate::capture::declaration::CapturedEntity;
+use crate::capture::engine::{ModelOf, Written, write_events};
+use crate::capture::envelope::Change;
+use crate::connection::Conn;
+
+/// Inserts the row, reads it back as it is stored, and writes its event.
+pub(crate) async fn insert<A>(conn: Conn<'_>, active_model: A) -> Result<Written<ModelOf<A>>, DbErr>
+where
+    A: ActiveModelTrait + Send + 'static,
+    A::Entity: CapturedEntity,
+    ModelOf<A>: IntoActiveModel<A>,
+{
+    let row = Insert::one(active_model).exec_with_returning(&conn).await?;
+    let events = write_events(conn, &[Change::<A::Entity>::inserted(&row)]);
+    Ok(Written { signalled: events.await?, value: row })
+}
