@@ -6,6 +6,8 @@ use std::time::Duration;
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend, QueryResult, Statement};
 use sea_orm_migration::prelude::*;
 
+use crate::gate::Gate;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     Postgres,
@@ -98,6 +100,20 @@ impl TestDb {
     /// Another pool on the same database, of at most `connections`.
     pub async fn another_pool(&self, connections: u32) -> DatabaseConnection {
         connect(&self.url, connections).await
+    }
+
+    /// A pool whose answers pass a gate. Not on SQLite, which has no server: nothing passes its gate.
+    pub async fn gated_pool(&self, connections: u32) -> (DatabaseConnection, Gate) {
+        if self.backend == Backend::Sqlite {
+            return (self.another_pool(connections).await, Gate::unused());
+        }
+        let (scheme, rest) = self.url.split_once("://").expect("a url");
+        let (login, place) = rest.split_once('@').expect("a url with a login");
+        let (server, database) = place.split_once('/').expect("a url with a database");
+        let server = server.parse().unwrap_or_else(|_| panic!("the gate needs the server as address and port: {server}"));
+        let (address, gate) = Gate::before(server);
+        let ssl = if self.backend == Backend::Postgres { "?sslmode=disable" } else { "?ssl-mode=disabled" };
+        (connect(&format!("{scheme}://{login}@{address}/{database}{ssl}"), connections).await, gate)
     }
 
     pub async fn execute(&self, sql: &str) {
@@ -236,9 +252,11 @@ pub async fn until_someone_waits_for_a_lock(t: &TestDb) {
         }
         Backend::Sqlite => panic!("SQLite does not tell who waits"),
     };
+    // MariaDB answers from a copy that it renews only if nobody has read it for a tenth of a second.
+    let pause = Duration::from_millis(if t.backend == Backend::MariaDb { 150 } else { 1 });
     let waits = async {
         while t.rows(sql).await[0].try_get_by_index::<i64>(0).expect("a number") == 0 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(pause).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), waits).await.expect("a session waits for a lock");

@@ -3,6 +3,7 @@
 
 pub mod database;
 pub mod events;
+pub mod gate;
 pub mod shop;
 pub mod statements;
 pub mod wakeup;

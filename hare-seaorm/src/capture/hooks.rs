@@ -56,7 +56,7 @@ pub async fn before_save<A, C>(active_model: A, db: &C, insert: bool) -> Result<
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     let conn = Conn::new(db);
@@ -96,7 +96,7 @@ pub async fn before_delete<A, C>(active_model: A, db: &C) -> Result<A, DbErr>
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     let conn = Conn::new(db);

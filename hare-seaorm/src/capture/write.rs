@@ -15,7 +15,7 @@ pub fn insert<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<Mode
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     Box::pin(async move {
@@ -30,7 +30,7 @@ pub fn update<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<Mode
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     Box::pin(async move {
@@ -58,7 +58,7 @@ pub fn save<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<A, DbE
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     let saved = if active_model.is_update() { update(active_model, db) } else { insert(active_model, db) };

@@ -266,8 +266,11 @@ on_every_backend! {
     }
 
     async fn an_enum_and_a_decimal_travel_in_their_own_forms(t: Shop) {
+        let customer = customer::ActiveModel { name: Set("Ada".to_owned()), password: Set("secret".to_owned()), email: Set(None), ..Default::default() };
+        let customer = customer.insert(&t.db).await.unwrap();
+        t.take_events().await;
         let new = order::ActiveModel {
-            customer_id: Set(1),
+            customer_id: Set(customer.id),
             status: Set(order::Status::Open),
             total: Set(Decimal::new(125_000, 4)),
             ..Default::default()

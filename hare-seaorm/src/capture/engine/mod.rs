@@ -67,7 +67,7 @@ pub(crate) fn insert<'a, A>(conn: Conn<'a>, active_model: A) -> BoxFuture<'a, Re
 where
     A: ActiveModelTrait + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
 {
     Box::pin(async move {
         match route::<A::Entity>(conn, Operation::Insert)? {
@@ -84,7 +84,7 @@ pub(crate) fn update<'a, A>(conn: Conn<'a>, active_model: A) -> BoxFuture<'a, Re
 where
     A: ActiveModelTrait + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
 {
     Box::pin(async move {
         let update = Update::one(active_model.clone()).validate()?;
