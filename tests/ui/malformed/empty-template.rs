@@ -1,0 +1,37 @@
+//! A topic or key of nothing.
+
+mod topic {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "loan")]
+    #[hare(capture(topic = ""))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+mod ordering_key {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "loan")]
+    #[hare(capture(ordering_key = ""))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+fn main() {}

@@ -1,0 +1,54 @@
+//! What does not parse.
+
+mod missing {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "loan")]
+    #[hare(capture(topic = ))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+mod comma {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "loan")]
+    #[hare(capture(topic "loans"))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+mod list {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "loan")]
+    #[hare(capture(fields(id status)))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub status: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+fn main() {}

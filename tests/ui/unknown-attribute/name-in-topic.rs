@@ -1,0 +1,16 @@
+use hare_seaorm::ChangeCapture;
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+#[sea_orm(table_name = "loan")]
+#[hare(capture(topic = "{nope}.{0}.{modle}.{}.{pk}"))]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub id: i32,
+    pub status: String,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+fn main() {}
