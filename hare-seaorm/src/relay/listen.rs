@@ -60,3 +60,81 @@ fn wait_after(failures: usize, error: &WakeupError) -> Duration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Fails each time, after `lasts`; keeps when it was tried.
+    struct Failing {
+        lasts: Duration,
+        tries: Mutex<Vec<Instant>>,
+    }
+
+    #[async_trait::async_trait]
+    impl OutboxWakeup for Failing {
+        async fn signal(&self, _: &[String]) -> Result<(), WakeupError> {
+            Ok(())
+        }
+        async fn listen(&self, _: &DatabaseConnection, _: &Signals) -> Result<(), WakeupError> {
+            self.tries.lock().unwrap().push(Instant::now());
+            tokio::time::sleep(self.lasts).await;
+            Err(WakeupError::new("refused"))
+        }
+    }
+
+    /// Keeps the levels of what is logged.
+    #[derive(Clone, Default)]
+    struct Levels(Arc<Mutex<Vec<Level>>>);
+
+    impl Subscriber for Levels {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target().starts_with("hare_seaorm")
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(*event.metadata().level());
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// When it was tried within `time`, in milliseconds, and what was logged.
+    async fn tries_within(time: Duration, lasts: Duration) -> (Vec<u128>, Vec<Level>) {
+        let levels = Levels::default();
+        let _logged = tracing::subscriber::set_default(levels.clone());
+        let wakeup = Failing { lasts, tries: Mutex::default() };
+        let start = Instant::now();
+        let (db, signals) = (DatabaseConnection::default(), Signals::default());
+        assert!(tokio::time::timeout(time, listen(&wakeup, &db, &signals)).await.is_err());
+        let tries = wakeup.tries.lock().unwrap().iter().map(|at| at.duration_since(start).as_millis()).collect();
+        let levels = levels.0.lock().unwrap().clone();
+        (tries, levels)
+    }
+
+    // catalogue M6
+    #[tokio::test(start_paused = true)]
+    async fn a_failing_listener_is_given_up_after_five_failures_and_tried_every_minute() {
+        let (tries, levels) = tries_within(Duration::from_secs(130), Duration::ZERO).await;
+        assert_eq!(tries, [0, 500, 1_500, 3_500, 7_500, 67_500, 127_500]);
+        let count = |level| levels.iter().filter(|logged| **logged == level).count();
+        assert_eq!((count(Level::WARN), count(Level::ERROR)), (4, 1));
+    }
+
+    // catalogue M6
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_of_health_forgets_earlier_failures() {
+        let (tries, levels) = tries_within(Duration::from_secs(700), Duration::from_secs(60)).await;
+        assert_eq!(tries.len(), 12, "half a second after each minute: {tries:?}");
+        assert!(levels.iter().all(|level| *level == Level::WARN));
+    }
+}

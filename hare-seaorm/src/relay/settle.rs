@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::PollOutcome;
@@ -51,7 +53,7 @@ pub(super) async fn settle<E: OutboxEntity>(
     let mut first_error = Ok(());
 
     let delivered = sorted(verdicts.delivered.iter().map(Claim::sequence).collect());
-    match persistently(async || store.publish(&delivered).await).await {
+    match persistently(|| store.publish(&delivered).boxed()).await {
         Ok(()) => outcome.delivered = delivered.len(),
         Err(error) => first_error = first_error.and(Err(error)),
     }
@@ -60,7 +62,7 @@ pub(super) async fn settle<E: OutboxEntity>(
     failed.extend(unreadable.into_iter().map(|(sequence, error)| rules.of_unreadable(sequence, error)));
     failed.sort_unstable_by_key(|failure| failure.record.sequence);
     let records: Vec<Failure> = failed.iter().map(|failure| failure.record.clone()).collect();
-    match persistently(async || store.fail(token, &records).await).await {
+    match persistently(|| store.fail(token, &records).boxed()).await {
         // One that was not recorded is another relay's now: it is not logged or counted here either.
         Ok(recorded) => {
             for failure in failed.iter().filter(|failure| recorded.contains(&failure.record.sequence)) {
@@ -76,7 +78,7 @@ pub(super) async fn settle<E: OutboxEntity>(
     }
 
     let released = sorted(verdicts.released);
-    match persistently(async || store.release(token, &released).await).await {
+    match persistently(|| store.release(token, &released).boxed()).await {
         Ok(()) => outcome.released = released.len(),
         Err(error) => first_error = first_error.and(Err(error)),
     }
@@ -89,7 +91,7 @@ fn sorted(mut sequences: Vec<i64>) -> Vec<i64> {
     sequences
 }
 
-async fn persistently<T>(mut statement: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+async fn persistently<'s, T>(statement: impl Fn() -> BoxFuture<'s, Result<T, Error>>) -> Result<T, Error> {
     for wait in WAITS {
         match statement().await {
             Ok(done) => return Ok(done),

@@ -157,8 +157,17 @@ impl<'a> Parts<'a> {
     /// the partial index.
     fn claimable(&self, of: &str) -> Fragment {
         let of = Fragment::text(of);
+        // In a form that no index fits: MySQL and SQLite would else read a topic's whole past to find what is pending of it.
+        let topic = match self.names.backend {
+            DbBackend::MySql => "CONCAT({of}.topic)",
+            DbBackend::Sqlite => "+{of}.topic",
+            _ => "{of}.topic",
+        };
         let topics = match &self.topics {
-            Some(topics) => Fragment::fill(" AND {of}.topic IN ({topics})", &[("of", &of), ("topics", topics)]),
+            Some(topics) => {
+                let topic = Fragment::fill(topic, &[("of", &of)]);
+                Fragment::fill(" AND {topic} IN ({topics})", &[("topic", &topic), ("topics", topics)])
+            }
             None => Fragment::default(),
         };
         Fragment::fill(
@@ -179,9 +188,11 @@ impl<'a> Parts<'a> {
 
     /// The heads, in order, within the limit; to be followed by how they are locked.
     fn heads(&self, limit: usize) -> Fragment {
+        // MySQL may else walk the primary key, whose beginning is what was published long ago.
+        let hint = if self.names.backend == DbBackend::MySql { " IGNORE INDEX (PRIMARY)" } else { "" };
         Fragment::fill(
             "SELECT o.sequence, o.ordering_key\
-             \n  FROM {table} AS o\
+             \n  FROM {table} AS o{hint}\
              \n  WHERE {claimable}\
              \n    AND (o.ordering_key IS NULL OR o.sequence = (\
              \n      SELECT e.sequence FROM {table} AS e\
@@ -193,6 +204,7 @@ impl<'a> Parts<'a> {
                 ("claimable", &self.claimable("o")),
                 ("holds", &self.holds("e")),
                 ("limit", &number(limit)),
+                ("hint", &Fragment::text(hint)),
             ],
         )
     }
