@@ -208,10 +208,17 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         self.with(|options| options.name = name)
     }
 
-    /// What ends the wait between polls early. Default the outbox's own; `None` only polls.
+    /// What ends the wait between polls early, in place of the outbox's own.
     #[must_use]
-    pub fn wakeup(mut self, wakeup: impl Into<Option<Arc<dyn OutboxWakeup>>>) -> Self {
-        self.wakeup = Some(wakeup.into());
+    pub fn wakeup(mut self, wakeup: Arc<dyn OutboxWakeup>) -> Self {
+        self.wakeup = Some(Some(wakeup));
+        self
+    }
+
+    /// Listens to nothing: polls at its interval only.
+    #[must_use]
+    pub fn without_wakeup(mut self) -> Self {
+        self.wakeup = Some(None);
         self
     }
 
