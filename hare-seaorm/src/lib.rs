@@ -12,6 +12,8 @@ pub mod json;
 pub mod outbox;
 mod relay;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transaction;
 pub mod wakeup;
 

@@ -3,10 +3,23 @@
 //! A delivery sends and answers. It never retries, counts, or touches the outbox: the relay does, so that a delivery by an
 //! outside author is as safe as one of ours.
 
+mod callable;
+mod limits;
+mod memory;
+mod one_by_one;
+
+use std::any::type_name;
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::outbox::{self, OutboxEvent};
+
+pub use callable::CallableDelivery;
+pub use limits::BatchLimits;
+pub(crate) use limits::Stop;
+pub use memory::MemoryDelivery;
+pub(crate) use one_by_one::{one_by_one, panic_text};
 
 /// Sends events to one place. Implement [`deliver`](Self::deliver); the rest has defaults that are right for one-by-one sends.
 #[diagnostic::on_unimplemented(
@@ -26,7 +39,8 @@ pub trait OutboxDelivery<M: OutboxEvent = outbox::Model>: Send + Sync + 'static 
     async fn deliver(&self, event: &M) -> Result<Receipt, DeliveryError>;
 
     /// Sends several events and answers for each, in place. By default each goes through [`deliver`](Self::deliver),
-    /// `limits.concurrency` at a time, each within `limits.timeout`; one that panics fails alone.
+    /// `limits.concurrency` at a time, each within `limits.timeout`; one that panics fails alone, and once
+    /// [`limits.is_stopping()`](BatchLimits::is_stopping) no further one is begun.
     ///
     /// A call holds at most one event per ordering key, unless [`keeps_key_order`](Self::keeps_key_order) is true.
     async fn deliver_batch(&self, events: &[M], limits: BatchLimits) -> Vec<Result<Receipt, DeliveryError>> {
@@ -51,20 +65,22 @@ pub trait OutboxDelivery<M: OutboxEvent = outbox::Model>: Send + Sync + 'static 
     }
 }
 
-/// How much of a batch may be under way at once, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BatchLimits {
-    /// Sends under way at once.
-    pub concurrency: usize,
-    /// The longest one send may take, or a whole batch where the transport takes it at once.
-    pub timeout: Duration,
-}
-
-impl BatchLimits {
-    /// These limits.
-    pub fn new(concurrency: usize, timeout: Duration) -> Self {
-        Self { concurrency, timeout }
+#[async_trait::async_trait]
+impl<M: OutboxEvent, D: OutboxDelivery<M> + ?Sized> OutboxDelivery<M> for Arc<D> {
+    async fn deliver(&self, event: &M) -> Result<Receipt, DeliveryError> {
+        (**self).deliver(event).await
+    }
+    async fn deliver_batch(&self, events: &[M], limits: BatchLimits) -> Vec<Result<Receipt, DeliveryError>> {
+        (**self).deliver_batch(events, limits).await
+    }
+    fn keeps_key_order(&self) -> bool {
+        (**self).keeps_key_order()
+    }
+    fn report_column(&self) -> Option<&str> {
+        (**self).report_column()
+    }
+    async fn close(&self) -> Result<(), DeliveryError> {
+        (**self).close().await
     }
 }
 
@@ -90,20 +106,39 @@ impl Receipt {
 #[error("{source}")]
 pub struct DeliveryError {
     source: Box<dyn StdError + Send + Sync>,
-    unavailable: bool,
+    /// The type of the source, for errors that have no text.
+    type_name: &'static str,
+    kind: Kind,
     retry_after: Option<Duration>,
     report: Option<serde_json::Value>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Failed,
+    Unavailable,
+    NotBegun,
+}
+
 impl DeliveryError {
     /// The receiver refused this event, or did not confirm it in time. Counts as an attempt.
-    pub fn failed(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: source.into(), unavailable: false, retry_after: None, report: None }
+    pub fn failed<S: Into<Box<dyn StdError + Send + Sync>>>(source: S) -> Self {
+        Self::new(Kind::Failed, source)
     }
 
     /// The receiver cannot be reached at all, whatever the event. Counts nothing; everything claimed is given back.
-    pub fn unavailable(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { unavailable: true, ..Self::failed(source) }
+    pub fn unavailable<S: Into<Box<dyn StdError + Send + Sync>>>(source: S) -> Self {
+        Self::new(Kind::Unavailable, source)
+    }
+
+    /// The answer for an event that was not sent, nor begun to be, because the relay stops. Counts nothing; the event is given
+    /// back. For a batch delivery that looks at [`BatchLimits::is_stopping`].
+    pub fn not_begun() -> Self {
+        Self::new(Kind::NotBegun, "the relay stopped before this event was sent")
+    }
+
+    fn new<S: Into<Box<dyn StdError + Send + Sync>>>(kind: Kind, source: S) -> Self {
+        Self { source: source.into(), type_name: type_name::<S>(), kind, retry_after: None, report: None }
     }
 
     /// The receiver named a time to wait. Kept within the relay's own longest wait.
@@ -122,11 +157,22 @@ impl DeliveryError {
 
     /// Whether the receiver could not be reached at all.
     pub fn is_unavailable(&self) -> bool {
-        self.unavailable
+        self.kind == Kind::Unavailable
+    }
+
+    /// Whether the event was not begun to be sent; see [`not_begun`](Self::not_begun).
+    pub fn is_not_begun(&self) -> bool {
+        self.kind == Kind::NotBegun
     }
 
     /// The wait that the receiver named.
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after
+    }
+
+    /// The text to keep: the error's own, or its type's name if it has none.
+    pub(crate) fn text(&self) -> String {
+        let text = self.to_string();
+        if text.trim().is_empty() { self.type_name.to_owned() } else { text }
     }
 }

@@ -1,3 +1,9 @@
 //! The outbox table's SQL. One statement per function; nothing else in the crate writes that table.
 
+pub(crate) mod claim;
+pub(crate) mod clock;
 pub(crate) mod insert;
+pub(crate) mod settle;
+mod sql;
+pub(crate) mod table;
+mod transaction;

@@ -13,6 +13,7 @@ use sea_orm::{DatabaseConnection, DbBackend, Statement};
 use crate::error::ConfigError;
 
 pub use in_process::InProcessWakeup;
+pub(crate) use signals::Pending;
 pub use signals::Signals;
 
 /// Carries the news that events were written to the relays that may want them.

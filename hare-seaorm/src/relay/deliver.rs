@@ -1,0 +1,190 @@
+//! Delivering a claim: lanes in rounds, each round one call of the delivery.
+//!
+//! A round holds the first event of every lane that is left, so no call holds two events of a key; a lane whose event was not
+//! delivered ends there, and what stands behind it is given back with nothing counted. A delivery that keeps the order of keys
+//! gets whole lanes in one call.
+//!
+//! Nothing here touches the database: no transaction is open and no connection held while a receiver is waited for.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::lane::{Claim, Lane};
+use super::lease::Held;
+use crate::delivery::{BatchLimits, DeliveryError, OutboxDelivery, Receipt, Stop, panic_text};
+use crate::outbox::OutboxEvent;
+use crate::store::clock::Clock;
+
+/// What became of a claim's events, each named once.
+#[derive(Debug)]
+pub(super) struct Verdicts<M> {
+    pub(super) delivered: Vec<Claim<M>>,
+    pub(super) failed: Vec<(Claim<M>, DeliveryError)>,
+    /// Not begun, or not reached the receiver: nothing is counted.
+    pub(super) released: Vec<i64>,
+    /// Whether the receiver answered at all, and whether it could not be reached.
+    pub(super) reached: bool,
+    pub(super) unreachable: Option<String>,
+}
+
+/// What a delivery of lanes keeps to.
+pub(super) struct Rules<'a> {
+    pub(super) concurrency: usize,
+    pub(super) timeout: Duration,
+    /// How long an event may wait for an unreachable receiver before that counts as a failure.
+    pub(super) max_unavailable: Option<Duration>,
+    pub(super) held: &'a Held,
+    pub(super) clock: &'a Clock,
+    pub(super) stop: &'a Stop,
+}
+
+/// Delivers lanes until they are done, the relay stops, or the receiver cannot be reached.
+///
+/// # Cancel safety
+/// Not cancel safe: dropped half-way, some events were delivered that nobody knows of. They are delivered again.
+pub(super) async fn deliver<M: OutboxEvent>(
+    delivery: &dyn OutboxDelivery<M>,
+    mut lanes: Vec<Lane<M>>,
+    rules: &Rules<'_>,
+) -> Verdicts<M> {
+    let mut verdicts = Verdicts {
+        delivered: Vec::new(),
+        failed: Vec::new(),
+        released: Vec::new(),
+        reached: false,
+        unreachable: None,
+    };
+    while !rules.stop.is_requested() && verdicts.unreachable.is_none() {
+        let round = next_round(&mut lanes, delivery.keeps_key_order(), rules, &mut verdicts);
+        if round.is_empty() {
+            break;
+        }
+        let (places, events): (Vec<_>, Vec<M>) =
+            round.into_iter().map(|(lane, claim)| ((lane, claim.claimed_at), claim.event)).unzip();
+        let answers = send(delivery, &events, rules).await;
+        let mut ended = HashSet::new();
+        for (((lane, claimed_at), event), answer) in places.into_iter().zip(events).zip(answers) {
+            let is_delivered = answer.is_ok();
+            verdicts.add(Claim { event, claimed_at }, answer, ended.contains(&lane), rules);
+            if !is_delivered {
+                ended.insert(lane);
+            }
+        }
+        for lane in ended {
+            verdicts.release(&mut lanes[lane]);
+        }
+    }
+    for lane in &mut lanes {
+        verdicts.release(lane);
+    }
+    verdicts
+}
+
+/// Takes the next events out of the lanes, with the number of their lane, in sequence order.
+fn next_round<M: OutboxEvent>(
+    lanes: &mut [Lane<M>],
+    whole_lanes: bool,
+    rules: &Rules<'_>,
+    verdicts: &mut Verdicts<M>,
+) -> Vec<(usize, Claim<M>)> {
+    let now = rules.clock.monotonic();
+    let mut round = Vec::new();
+    for (number, lane) in lanes.iter_mut().enumerate() {
+        let wanted = if whole_lanes { lane.len() } else { 1 };
+        for _ in 0..wanted {
+            match lane.pop_front() {
+                Some(claim) if rules.held.contains(claim.sequence(), now) => round.push((number, claim)),
+                Some(lost) => {
+                    // Someone else may be delivering it: neither it nor what follows is ours to send.
+                    verdicts.released.push(lost.sequence());
+                    verdicts.release(lane);
+                }
+                None => break,
+            }
+        }
+    }
+    round.sort_unstable_by_key(|(_, claim)| claim.sequence());
+    round
+}
+
+impl<M: OutboxEvent> Verdicts<M> {
+    fn release(&mut self, lane: &mut Lane<M>) {
+        self.released.extend(lane.drain(..).map(|claim| claim.sequence()));
+    }
+
+    /// `lane_has_ended`: an earlier event of the same lane and call was not delivered.
+    fn add(&mut self, claim: Claim<M>, answer: Result<Receipt, DeliveryError>, lane_has_ended: bool, rules: &Rules<'_>) {
+        let error = match answer {
+            Ok(_) => {
+                self.reached = true;
+                self.delivered.push(claim);
+                return;
+            }
+            Err(error) => error,
+        };
+        if error.is_unavailable() {
+            self.unreachable = Some(error.text());
+        } else if !error.is_not_begun() {
+            self.reached = true;
+        }
+        let counts = !error.is_not_begun()
+            && !lane_has_ended
+            && (!error.is_unavailable() || is_overdue(&claim, rules.max_unavailable));
+        if counts {
+            self.failed.push((claim, error));
+        } else {
+            self.released.push(claim.sequence());
+        }
+    }
+}
+
+/// Whether an event has waited for its receiver for too long: since it was written or, later, became due. (A failure makes it
+/// due later, so this is also the time since its last failure.)
+fn is_overdue<M: OutboxEvent>(claim: &Claim<M>, max_unavailable: Option<Duration>) -> bool {
+    let Some(limit) = max_unavailable else { return false };
+    let created_at = claim.event.created_at();
+    let due_since = claim.event.next_attempt_at().map_or(created_at, |due| due.max(created_at));
+    (claim.claimed_at - due_since).to_std().is_ok_and(|waited| waited > limit)
+}
+
+/// One call of the delivery. Whatever it does, there is one answer per event.
+async fn send<M: OutboxEvent>(
+    delivery: &dyn OutboxDelivery<M>,
+    events: &[M],
+    rules: &Rules<'_>,
+) -> Vec<Result<Receipt, DeliveryError>> {
+    let limits = BatchLimits::new(rules.concurrency, rules.timeout).until(rules.stop.clone());
+    let sending = AssertUnwindSafe(async { delivery.deliver_batch(events, limits).await }).catch_unwind();
+    let longest = longest(events.len(), rules.concurrency, rules.timeout);
+    let refusal = match tokio::time::timeout(longest, sending).await {
+        Ok(Ok(answers)) if answers.len() == events.len() => return answers,
+        Ok(Ok(answers)) => {
+            format!("the delivery gave {} answers for {} events: what became of them is unknown", answers.len(), events.len())
+        }
+        Ok(Err(panic)) => panic_text(&*panic),
+        Err(_) => format!("the batch was not delivered within {longest:?}"),
+    };
+    events.iter().map(|_| Err(DeliveryError::failed(refusal.clone()))).collect()
+}
+
+/// The longest a call may take: as long as its events one after the other, `concurrency` at a time, and a little more, so that
+/// a delivery that keeps to its limits is never cut off with answers in hand.
+fn longest(events: usize, concurrency: usize, timeout: Duration) -> Duration {
+    const GRACE: Duration = Duration::from_secs(1);
+    let turns = u32::try_from(events.div_ceil(concurrency.max(1))).unwrap_or(u32::MAX);
+    timeout.saturating_mul(turns).saturating_add(GRACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_may_take_as_long_as_its_turns() {
+        let seconds = |events, concurrency| longest(events, concurrency, Duration::from_secs(30)).as_secs();
+        assert_eq!([seconds(1, 10), seconds(10, 10), seconds(11, 10), seconds(100, 1)], [31, 31, 61, 3001]);
+    }
+}

@@ -1,0 +1,3 @@
+//! For tests of applications and deliveries.
+
+pub use crate::store::clock::TestClock;
