@@ -70,6 +70,11 @@ impl TestDb {
         empty
     }
 
+    /// What the test macros call.
+    pub async fn make(backend: Backend) -> Self {
+        Self::new(backend).await
+    }
+
     /// A database with nothing in it.
     pub async fn empty(backend: Backend) -> Self {
         let (url, home) = match backend {
@@ -156,9 +161,19 @@ impl Drop for TestDb {
     }
 }
 
-/// Makes of one async test function with a [`TestDb`] a test per backend.
+/// A database with nothing in it, for the test macros.
+#[derive(Debug)]
+pub struct Empty;
+
+impl Empty {
+    pub async fn make(backend: Backend) -> TestDb {
+        TestDb::empty(backend).await
+    }
+}
+
+/// Makes of one async test function with a [`TestDb`] (or [`Empty`], or [`crate::Shop`]) a test per backend.
 ///
-/// ```ignore
+/// ```text
 /// on_every_backend! {
 ///     // catalogue A1
 ///     async fn events_are_delivered_in_sequence(t: TestDb) { .. }
@@ -169,8 +184,8 @@ impl Drop for TestDb {
 /// ```
 #[macro_export]
 macro_rules! on_every_backend {
-    ($(#[$attribute:meta])* async fn $name:ident($t:ident: TestDb) $body:block $($rest:tt)*) => {
-        $crate::on_backends! { [postgres, mariadb, sqlite] $(#[$attribute])* async fn $name($t: TestDb) $body }
+    ($(#[$attribute:meta])* async fn $name:ident($t:ident: $kind:ident) $body:block $($rest:tt)*) => {
+        $crate::on_backends! { [postgres, mariadb, sqlite] $(#[$attribute])* async fn $name($t: $kind) $body }
         $crate::on_every_backend! { $($rest)* }
     };
     () => {};
@@ -178,14 +193,14 @@ macro_rules! on_every_backend {
 
 #[macro_export]
 macro_rules! on_backends {
-    ([$($backend:ident),+] $(#[$attribute:meta])* async fn $name:ident($t:ident: TestDb) $body:block $($rest:tt)*) => {
+    ([$($backend:ident),+] $(#[$attribute:meta])* async fn $name:ident($t:ident: $kind:ident) $body:block $($rest:tt)*) => {
         mod $name {
             use super::*;
             $(
                 $(#[$attribute])*
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $backend() {
-                    let $t = $crate::TestDb::new($crate::backend!($backend)).await;
+                    let $t = $kind::make($crate::backend!($backend)).await;
                     $body
                 }
             )+
@@ -208,4 +223,24 @@ macro_rules! backend {
     (sqlite) => {
         $crate::Backend::Sqlite
     };
+}
+
+/// Waits until some session of the server waits for a lock in this database, told by the server itself.
+pub async fn until_someone_waits_for_a_lock(t: &TestDb) {
+    let sql = match t.backend {
+        Backend::Postgres => {
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        }
+        Backend::MariaDb => {
+            "SELECT COUNT(*) FROM information_schema.INNODB_TRX x JOIN information_schema.PROCESSLIST p \
+             ON p.ID = x.trx_mysql_thread_id WHERE x.trx_state = 'LOCK WAIT' AND p.DB = DATABASE()"
+        }
+        Backend::Sqlite => panic!("SQLite does not tell who waits"),
+    };
+    let waits = async {
+        while t.rows(sql).await[0].try_get_by_index::<i64>(0).expect("a number") == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), waits).await.expect("a session waits for a lock");
 }
