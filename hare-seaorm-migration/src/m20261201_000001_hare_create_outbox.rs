@@ -7,13 +7,14 @@ use crate::outbox_table::OutboxTable;
 #[derive(DeriveMigrationName)]
 pub(crate) struct Migration;
 
+#[expect(elided_lifetimes_in_paths, reason = "the trait's own signature leaves it out")]
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
-    async fn up(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         OutboxTable::new("hare_outbox").create(manager).await
     }
 
-    async fn down(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         OutboxTable::new("hare_outbox").drop(manager).await
     }
 

@@ -184,8 +184,8 @@ impl Empty {
 /// ```
 #[macro_export]
 macro_rules! on_every_backend {
-    ($(#[$attribute:meta])* async fn $name:ident($t:ident: $kind:ident) $body:block $($rest:tt)*) => {
-        $crate::on_backends! { [postgres, mariadb, sqlite] $(#[$attribute])* async fn $name($t: $kind) $body }
+    (async fn $name:ident($t:ident: $kind:ident) $body:block $($rest:tt)*) => {
+        $crate::on_backends! { [postgres, mariadb, sqlite] async fn $name($t: $kind) $body }
         $crate::on_every_backend! { $($rest)* }
     };
     () => {};
@@ -193,11 +193,10 @@ macro_rules! on_every_backend {
 
 #[macro_export]
 macro_rules! on_backends {
-    ([$($backend:ident),+] $(#[$attribute:meta])* async fn $name:ident($t:ident: $kind:ident) $body:block $($rest:tt)*) => {
+    ([$($backend:ident),+] async fn $name:ident($t:ident: $kind:ident) $body:block $($rest:tt)*) => {
         mod $name {
             use super::*;
             $(
-                $(#[$attribute])*
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $backend() {
                     let $t = $kind::make($crate::backend!($backend)).await;

@@ -9,7 +9,7 @@ use sea_orm::{DatabaseConnection, DbBackend};
 /// Notes every signal; fails or refuses when told to.
 #[derive(Debug, Clone, Default)]
 pub struct RecordingWakeup {
-    heard: Arc<Mutex<Vec<Vec<String>>>>,
+    pub heard: Arc<Mutex<Vec<Vec<String>>>>,
     pub fails: bool,
     pub refuses: bool,
 }

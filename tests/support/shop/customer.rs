@@ -1,6 +1,7 @@
 use hare_seaorm::ChangeCapture;
 use sea_orm::entity::prelude::*;
 
+#[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, ChangeCapture)]
 #[sea_orm(table_name = "customer")]
 #[hare(capture(app = "shop"))]
@@ -14,16 +15,6 @@ pub struct Model {
     pub password: String,
     #[sea_orm(column_type = "Decimal(Some((16, 4)))", default_value = 0)]
     pub credit: Decimal,
-}
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {
-    #[sea_orm(has_many = "super::order::Entity")]
-    Order,
-}
-
-impl Related<super::order::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Order.def()
-    }
+    #[sea_orm(has_many)]
+    pub orders: HasMany<super::order::Entity>,
 }

@@ -1,7 +1,7 @@
 //! A small shop with relations: the entities that the tests share.
 //!
-//! `customer` is in the compact format, `order` in that of `#[sea_orm::model]`, `line` in the expanded one with a key of two
-//! columns. `widget` is one table seen through an entity per payload mode.
+//! `customer` and `order` are in the format of `#[sea_orm::model]`, `line` in the expanded one with a key of two columns, the rest
+//! in the compact one. `widget` is one table seen through an entity per way of capturing it.
 
 use sea_orm::{ConnectionTrait, EntityTrait, Schema};
 

@@ -1,0 +1,205 @@
+//! What a declaration says, seen in the events.
+
+use hare_seaorm::Error;
+use hare_seaorm_tests::shop::{customer, line, order, plain, widget};
+use hare_seaorm_tests::statements::Statements;
+use hare_seaorm_tests::{Shop, on_every_backend};
+use sea_orm::prelude::Decimal;
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, Set};
+use serde_json::json;
+
+macro_rules! new_widget {
+    ($module:ident) => {
+        widget::$module::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }
+    };
+}
+
+on_every_backend! {
+    // catalogue F1
+    async fn the_default_is_every_operation_with_the_row_after(t: Shop) {
+        let row = new_widget!(after).insert(&t.db).await.unwrap();
+        let mut changed = row.clone().into_active_model();
+        changed.size = Set(8);
+        let row = changed.update(&t.db).await.unwrap();
+        row.clone().delete(&t.db).await.unwrap();
+
+        let events = t.take_events().await;
+        let topics: Vec<_> = events.iter().map(|event| event.topic.as_str()).collect();
+        assert_eq!(topics, ["shop.widget.inserted", "shop.widget.updated", "shop.widget.deleted"]);
+        for event in &events {
+            assert_eq!(event.ordering_key.as_deref(), Some(format!("shop.Widget:{}", row.id).as_str()));
+        }
+        let whole = json!({"id": row.id, "name": "nut", "size": 8, "note": null});
+        assert_eq!(events[1].payload["after"], whole);
+        assert_eq!(events[1].payload["before"], json!(null));
+        assert_eq!(events[2].payload["before"], whole);
+    }
+
+    // catalogue F2
+    async fn operations_that_are_not_captured_keep_their_sql(t: Shop) {
+        let mut db = t.another_pool(1).await;
+        let statements = Statements::watch(&mut db);
+
+        let plain_row = plain::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }.insert(&db).await.unwrap();
+        let mut change = plain_row.into_active_model();
+        change.size = Set(8);
+        change.update(&db).await.unwrap();
+        let by_seaorm = statements.take();
+
+        let row = new_widget!(deletes).insert(&db).await.unwrap();
+        let mut change = row.clone().into_active_model();
+        change.size = Set(8);
+        let row = change.update(&db).await.unwrap();
+        let by_us: Vec<_> = statements.take().iter().map(|sql| sql.replace("widget", "plain")).collect();
+        assert_eq!(by_us, by_seaorm);
+        assert_eq!(t.take_events().await, []);
+
+        row.delete(&db).await.unwrap();
+        assert_eq!(t.event().await.topic, "shop.widget.deleted");
+
+        let row = new_widget!(none).insert(&db).await.unwrap();
+        row.delete(&db).await.unwrap();
+        assert_eq!(t.take_events().await, []);
+    }
+
+    // catalogue F3
+    async fn fields_are_held_in_their_order_and_once(t: Shop) {
+        let row = new_widget!(fields).insert(&t.db).await.unwrap();
+        let event = t.event().await;
+        assert!(event.text.contains(&format!(r#""after":{{"note":null,"id":{}}}"#, row.id)), "{}", event.text);
+    }
+
+    // catalogue F4
+    async fn sensitive_columns_are_held_only_when_named(t: Shop) {
+        let new = customer::ActiveModel {
+            name: Set("Ada".to_owned()),
+            email: Set(None),
+            password: Set("secret".to_owned()),
+            credit: Set(Decimal::new(125_000, 4)),
+            ..Default::default()
+        };
+        let row = new.insert(&t.db).await.unwrap();
+        let mut change = row.into_active_model();
+        change.password = Set("another secret".to_owned());
+        let row = change.update(&t.db).await.unwrap();
+        row.delete(&t.db).await.unwrap();
+        for event in t.take_events().await {
+            assert!(!event.text.contains("secret"), "{}", event.text);
+            let image = if event.operation() == "delete" { "before" } else { "after" };
+            let names: Vec<_> = event.payload[image].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(names, ["credit", "email", "id", "name"]);
+        }
+    }
+
+    // catalogue F5
+    async fn excluded_columns_are_left_out(t: Shop) {
+        let row = new_widget!(exclude).insert(&t.db).await.unwrap();
+        assert_eq!(t.event().await.payload["after"], json!({"id": row.id, "name": "nut"}));
+    }
+
+    // catalogue F6
+    async fn templates_know_their_names(t: Shop) {
+        let row = new_widget!(templates).insert(&t.db).await.unwrap();
+        let event = t.event().await;
+        assert_eq!(event.topic, "shop/widget/widget/inserted");
+        assert_eq!(event.ordering_key.unwrap(), format!("shop|widget|widget|shop.Widget|{}", row.id));
+
+        new_widget!(unordered).insert(&t.db).await.unwrap();
+        assert_eq!(t.event().await.ordering_key, None);
+    }
+
+    // catalogue F9
+    async fn a_long_key_from_a_template_is_shortened(t: Shop) {
+        t.create_table(text_key::Entity).await;
+        let mut keys = Vec::new();
+        for end in ["a", "b"] {
+            let name = format!("{}{end}", "ö".repeat(299));
+            text_key::ActiveModel { name: Set(name) }.insert(&t.db).await.unwrap();
+            keys.push(t.event().await.ordering_key.unwrap());
+        }
+        for key in &keys {
+            assert_eq!(key.chars().count(), 255);
+            assert!(key.starts_with("shop.TextKey:ööö"), "{key}");
+            assert_eq!(key.chars().nth(190), Some('#'));
+        }
+        assert_ne!(keys[0], keys[1]);
+    }
+
+    // catalogue F12
+    async fn before_and_after_needs_nothing_of_the_entity(t: Shop) {
+        let row = new_widget!(both).insert(&t.db).await.unwrap();
+        let mut change = row.into_active_model();
+        change.name = Set("bolt".to_owned());
+        change.update(&t.db).await.unwrap();
+        let event = t.take_events().await.remove(1);
+        assert_eq!((&event.payload["before"]["name"], &event.payload["after"]["name"]), (&json!("nut"), &json!("bolt")));
+    }
+
+    // catalogue F16
+    async fn an_entity_without_the_derive_runs_seaorms_statements(t: Shop) {
+        let mut db = t.another_pool(1).await;
+        let statements = Statements::watch(&mut db);
+        let row = plain::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }.insert(&db).await.unwrap();
+        let inserted = statements.take();
+        assert!(inserted[0].starts_with("INSERT INTO"), "{inserted:?}");
+        assert_eq!(inserted.len(), if t.backend == hare_seaorm_tests::Backend::MariaDb { 2 } else { 1 });
+        plain::Entity::delete_by_id(row.id).exec(&db).await.unwrap();
+        assert_eq!(statements.take().len(), 1);
+        assert_eq!(t.events().await, []);
+    }
+
+    async fn every_format_is_captured_under_its_own_name(t: Shop) {
+        let customer = customer::ActiveModel {
+            name: Set("Ada".to_owned()),
+            email: Set(None),
+            password: Set("secret".to_owned()),
+            ..Default::default()
+        };
+        let customer = customer.insert(&t.db).await.unwrap();
+        let order = order::ActiveModel {
+            customer_id: Set(customer.id),
+            status: Set(order::Status::Open),
+            total: Set(Decimal::ONE),
+            ..Default::default()
+        };
+        let order = order.insert(&t.db).await.unwrap();
+        let line = line::ActiveModel {
+            order_id: Set(order.id),
+            number: Set(1),
+            product: Set("nut".to_owned()),
+            quantity: Set(3),
+        };
+        line.insert(&t.db).await.unwrap();
+        let topics: Vec<_> = t.take_events().await.into_iter().map(|event| event.topic).collect();
+        assert_eq!(topics, ["shop.customer.inserted", "shop.order.inserted", "shop.line.inserted"]);
+    }
+
+    // catalogue F7
+    async fn a_topic_that_does_not_fit_is_shortened_and_one_that_fits_is_not(t: Shop) {
+        new_widget!(long_topic).insert(&t.db).await.unwrap();
+        assert_eq!(t.event().await.topic, "widget.very.long.topic.for.a.write.that.fails.inserted");
+    }
+
+    async fn a_value_without_a_json_form_is_an_error_that_names_its_column(t: Shop) {
+        // The error is ours, found inside SeaORM's.
+        t.execute("DROP TABLE hare_outbox").await;
+        let error = new_widget!(after).insert(&t.db).await.unwrap_err();
+        assert!(matches!(Error::find(&error), Some(Error::Database { .. })), "{error:?}");
+    }
+}
+
+mod text_key {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "text_key")]
+    #[hare(capture(app = "shop"))]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false, column_type = "String(StringLen::N(400))")]
+        pub name: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}

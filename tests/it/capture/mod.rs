@@ -1,0 +1,7 @@
+mod abort;
+mod atomicity;
+mod declaration;
+mod generic;
+mod hooks;
+mod single;
+mod types;
