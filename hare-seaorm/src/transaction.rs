@@ -12,8 +12,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sea_orm::{
-    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult, IsolationLevel,
-    QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession, TransactionTrait,
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
+    IsolationLevel, QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession,
+    TransactionTrait,
 };
 
 use tokio::sync::watch;
@@ -77,7 +78,11 @@ impl Spoiled {
                  beginning"
             }
         };
-        Error::Retryable { what: "the transaction", reason: reason.to_owned(), source: None }
+        Error::Retryable {
+            what: "the transaction",
+            reason: reason.to_owned(),
+            source: None,
+        }
     }
 }
 
@@ -87,7 +92,9 @@ pub(crate) struct Signalled(Vec<(Arc<dyn OutboxWakeup>, BTreeSet<String>)>);
 
 impl std::fmt::Debug for Signalled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(_, topics)| topics)).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|(_, topics)| topics))
+            .finish()
     }
 }
 
@@ -133,7 +140,11 @@ impl Transaction {
     }
 
     fn new(inner: DatabaseTransaction, state: State) -> Self {
-        Self { inner: Arc::new(inner), under_way: watch::Sender::new(0), state: Arc::new(state) }
+        Self {
+            inner: Arc::new(inner),
+            under_way: watch::Sender::new(0),
+            state: Arc::new(state),
+        }
     }
 
     /// Keeps signals until the commit.
@@ -197,7 +208,10 @@ impl Transaction {
     ///
     /// On MySQL it goes on to its end when the caller is dropped: sqlx's connection there would take its answer for the next
     /// statement's.
-    async fn statement<T, F>(&self, run: impl FnOnce(Arc<DatabaseTransaction>) -> F + Send) -> Result<T, DbErr>
+    async fn statement<T, F>(
+        &self,
+        run: impl FnOnce(Arc<DatabaseTransaction>) -> F + Send,
+    ) -> Result<T, DbErr>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, DbErr>> + Send + 'static,
@@ -220,7 +234,13 @@ impl Transaction {
     {
         self.check()?;
         let begun = self.uncut(begin(Arc::clone(&self.inner))).await?;
-        Ok(Self::new(begun, State { parent: Some(Arc::clone(&self.state)), ..State::default() }))
+        Ok(Self::new(
+            begun,
+            State {
+                parent: Some(Arc::clone(&self.state)),
+                ..State::default()
+            },
+        ))
     }
 
     async fn uncut<T, F>(&self, work: F) -> Result<T, DbErr>
@@ -303,17 +323,21 @@ impl ConnectionTrait for Transaction {
         self.inner.is_mock_connection()
     }
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.statement(|inner| async move { inner.execute_raw(statement).await }).await
+        self.statement(|inner| async move { inner.execute_raw(statement).await })
+            .await
     }
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
         let sql = sql.to_owned();
-        self.statement(|inner| async move { inner.execute_unprepared(&sql).await }).await
+        self.statement(|inner| async move { inner.execute_unprepared(&sql).await })
+            .await
     }
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        self.statement(|inner| async move { inner.query_one_raw(statement).await }).await
+        self.statement(|inner| async move { inner.query_one_raw(statement).await })
+            .await
     }
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.statement(|inner| async move { inner.query_all_raw(statement).await }).await
+        self.statement(|inner| async move { inner.query_all_raw(statement).await })
+            .await
     }
 }
 
@@ -358,10 +382,12 @@ impl TransactionTrait for Transaction {
         isolation_level: Option<IsolationLevel>,
         access_mode: Option<AccessMode>,
     ) -> Result<Self, DbErr> {
-        self.nest(move |inner| async move { inner.begin_with_config(isolation_level, access_mode).await }).await
+        self.nest(move |inner| async move { inner.begin_with_config(isolation_level, access_mode).await })
+            .await
     }
     async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
-        self.nest(move |inner| async move { inner.begin_with_options(options).await }).await
+        self.nest(move |inner| async move { inner.begin_with_options(options).await })
+            .await
     }
     async fn transaction<F, T, E>(&self, callback: F) -> Result<T, TransactionError<E>>
     where
@@ -383,7 +409,10 @@ impl TransactionTrait for Transaction {
         T: Send,
         E: std::fmt::Display + std::fmt::Debug + Send,
     {
-        let nested = self.begin_with_config(isolation_level, access_mode).await.map_err(TransactionError::Connection)?;
+        let nested = self
+            .begin_with_config(isolation_level, access_mode)
+            .await
+            .map_err(TransactionError::Connection)?;
         nested.run(callback).await
     }
 }
@@ -399,7 +428,10 @@ impl TransactionTrait for Transaction {
 /// [`Error::Database`] if a statement that carries the signal failed. A wakeup that fails is logged.
 /// # Cancel safety
 /// Dropped half-way, the signal may be lost, which costs a relay one poll interval.
-pub async fn signal_after_commit<C, T>(db: &C, topics: impl IntoIterator<Item = T> + Send) -> Result<(), Error>
+pub async fn signal_after_commit<C, T>(
+    db: &C,
+    topics: impl IntoIterator<Item = T> + Send,
+) -> Result<(), Error>
 where
     C: ConnectionTrait,
     T: Into<String>,
@@ -412,7 +444,9 @@ where
     let conn = Conn::new(db);
     match conn.kind() {
         Kind::Pool(_) => signalled.send().await,
-        _ => deliver_signals(conn, signalled).await.map_err(|source| Error::database("signalling relays", source))?,
+        _ => deliver_signals(conn, signalled)
+            .await
+            .map_err(|source| Error::database("signalling relays", source))?,
     }
     Ok(())
 }

@@ -20,10 +20,15 @@ impl Gate {
         let open = gate.open.subscribe();
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async move {
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-                sender.send(listener.local_addr().expect("an address")).expect("someone waits for it");
+                sender
+                    .send(listener.local_addr().expect("an address"))
+                    .expect("someone waits for it");
                 while let Ok((client, _)) = listener.accept().await {
                     tokio::spawn(pass(client, server, open.clone()));
                 }
@@ -34,7 +39,9 @@ impl Gate {
 
     /// A gate that nothing passes.
     pub fn unused() -> Self {
-        Self { open: Arc::new(watch::Sender::new(true)) }
+        Self {
+            open: Arc::new(watch::Sender::new(true)),
+        }
     }
 
     pub fn open(&self) {
@@ -47,7 +54,9 @@ impl Gate {
 }
 
 async fn pass(client: TcpStream, server: SocketAddr, mut open: watch::Receiver<bool>) {
-    let Ok(server) = TcpStream::connect(server).await else { return };
+    let Ok(server) = TcpStream::connect(server).await else {
+        return;
+    };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -57,7 +66,8 @@ async fn pass(client: TcpStream, server: SocketAddr, mut open: watch::Receiver<b
     });
     let mut answer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from_server.read(&mut answer).await {
-        if open.wait_for(|open| *open).await.is_err() || to_client.write_all(&answer[..length]).await.is_err() {
+        if open.wait_for(|open| *open).await.is_err() || to_client.write_all(&answer[..length]).await.is_err()
+        {
             break;
         }
     }

@@ -41,7 +41,10 @@ where
 }
 
 /// `ActiveModel::update_without_returning`: like SeaORM's, it runs no `after_save`.
-pub fn update_without_returning<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<UpdateResult, DbErr>>
+pub fn update_without_returning<'a, A, C>(
+    active_model: A,
+    db: &'a C,
+) -> BoxFuture<'a, Result<UpdateResult, DbErr>>
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
@@ -61,7 +64,11 @@ where
     ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
-    let saved = if active_model.is_update() { update(active_model, db) } else { insert(active_model, db) };
+    let saved = if active_model.is_update() {
+        update(active_model, db)
+    } else {
+        insert(active_model, db)
+    };
     Box::pin(async move { Ok(saved.await?.into_active_model()) })
 }
 

@@ -1,8 +1,8 @@
 //! Beginning a transaction on a pool so that being dropped cannot leave one behind.
 
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, SqliteTransactionMode, TransactionOptions,
-    TransactionTrait,
+    DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, SqliteTransactionMode,
+    TransactionOptions, TransactionTrait,
 };
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -33,7 +33,9 @@ where
         Ok(result) => result,
         Err(ended) => match ended.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(DbErr::Conn(RuntimeErr::Internal("the runtime shut down during a write".to_owned()))),
+            Err(_) => Err(DbErr::Conn(RuntimeErr::Internal(
+                "the runtime shut down during a write".to_owned(),
+            ))),
         },
     }
 }

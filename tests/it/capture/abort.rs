@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use hare_seaorm::Error;
-use hare_seaorm_tests::shop::{plain, widget};
 use hare_seaorm_tests::gate::Gate;
+use hare_seaorm_tests::shop::{plain, widget};
 use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::{Backend, Shop, TestDb, on_backends, on_every_backend};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, Set, TransactionTrait, Unchanged};
@@ -41,7 +41,12 @@ async fn slow_down(t: &TestDb) {
     if t.backend != Backend::Sqlite {
         return;
     }
-    for (table, operation) in [("widget", "INSERT"), ("widget", "UPDATE"), ("widget", "DELETE"), ("hare_outbox", "INSERT")] {
+    for (table, operation) in [
+        ("widget", "INSERT"),
+        ("widget", "UPDATE"),
+        ("widget", "DELETE"),
+        ("hare_outbox", "INSERT"),
+    ] {
         t.execute(&format!(
             "CREATE TRIGGER IF NOT EXISTS slow_{table}_{operation} AFTER {operation} ON {table} BEGIN \
              SELECT COUNT(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n); END"
@@ -51,7 +56,10 @@ async fn slow_down(t: &TestDb) {
 }
 
 fn own(name: &str) -> plain::ActiveModel {
-    plain::ActiveModel { name: Set(name.to_owned()), ..Default::default() }
+    plain::ActiveModel {
+        name: Set(name.to_owned()),
+        ..Default::default()
+    }
 }
 
 /// The three writes whose halves could part.
@@ -67,9 +75,29 @@ const WRITES: [Write; 3] = [Write::Insert, Write::Update, Write::Delete];
 impl Write {
     async fn run<C: ConnectionTrait>(self, db: &C, id: i32) -> Result<(), DbErr> {
         match self {
-            Self::Insert => Widget { id: Set(id), name: Set("new".to_owned()), ..Default::default() }.insert(db).await.map(drop),
-            Self::Update => Widget { id: Unchanged(id), name: Set("changed".to_owned()), ..Default::default() }.update(db).await.map(drop),
-            Self::Delete => Widget { id: Unchanged(id), ..Default::default() }.delete(db).await.map(drop),
+            Self::Insert => Widget {
+                id: Set(id),
+                name: Set("new".to_owned()),
+                ..Default::default()
+            }
+            .insert(db)
+            .await
+            .map(drop),
+            Self::Update => Widget {
+                id: Unchanged(id),
+                name: Set("changed".to_owned()),
+                ..Default::default()
+            }
+            .update(db)
+            .await
+            .map(drop),
+            Self::Delete => Widget {
+                id: Unchanged(id),
+                ..Default::default()
+            }
+            .delete(db)
+            .await
+            .map(drop),
         }
     }
 
@@ -78,7 +106,14 @@ impl Write {
         t.execute("DELETE FROM plain").await;
         t.execute("DELETE FROM widget").await;
         if !matches!(self, Self::Insert) {
-            Widget { id: Set(1), name: Set("old".to_owned()), ..Default::default() }.insert(&t.db).await.unwrap();
+            Widget {
+                id: Set(1),
+                name: Set("old".to_owned()),
+                ..Default::default()
+            }
+            .insert(&t.db)
+            .await
+            .unwrap();
         }
         t.execute("DELETE FROM hare_outbox").await;
         1
@@ -97,7 +132,11 @@ impl Write {
 /// Row and event are there or neither is.
 async fn assert_whole(write: Write, polls: usize, t: &TestDb) {
     let events = t.events().await;
-    assert_eq!(events.len(), usize::from(write.happened(t).await), "{write:?} dropped after {polls} polls: {events:#?}");
+    assert_eq!(
+        events.len(),
+        usize::from(write.happened(t).await),
+        "{write:?} dropped after {polls} polls: {events:#?}"
+    );
 }
 
 /// Runs `case` with every number of polls until the write ends by itself, and says how many there were.

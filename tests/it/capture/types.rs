@@ -1,8 +1,8 @@
 //! Values of every type, from the row to the envelope.
 
 use hare_seaorm_tests::{Backend, TestDb, on_backends, on_every_backend};
+use sea_orm::Set;
 use sea_orm::prelude::*;
-use sea_orm::{ActiveModelTrait, Set};
 use serde_json::json;
 
 /// What every database can store.
