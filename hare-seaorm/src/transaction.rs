@@ -33,9 +33,13 @@ use crate::wakeup::OutboxWakeup;
 /// # Cancel safety
 /// Dropped half-way, the transaction is rolled back and its connection goes back to the pool clean.
 pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
+    let state = State {
+        is_mock: db.is_mock_connection(),
+        ..State::default()
+    };
     let db = db.clone();
     let inner = connection::uncut(async move { connection::begin(&db).await }).await?;
-    Ok(Transaction::root(inner))
+    Ok(Transaction::new(inner, state))
 }
 
 /// A SeaORM transaction, usable wherever one is, that also carries the signals of its events.
@@ -55,6 +59,8 @@ struct State {
     signals: Mutex<Signalled>,
     spoiled: Mutex<Option<Spoiled>>,
     parent: Option<Arc<State>>,
+    /// It belongs to SeaORM's mock, on which capture is off.
+    is_mock: bool,
 }
 
 /// Why a transaction must not commit.
@@ -135,10 +141,6 @@ impl Signalled {
 }
 
 impl Transaction {
-    fn root(inner: DatabaseTransaction) -> Self {
-        Self::new(inner, State::default())
-    }
-
     fn new(inner: DatabaseTransaction, state: State) -> Self {
         Self {
             inner: Arc::new(inner),
@@ -150,6 +152,10 @@ impl Transaction {
     /// Keeps signals until the commit.
     pub(crate) fn signal_later(&self, signalled: Signalled) {
         self.state.signals().join(signalled);
+    }
+
+    pub(crate) fn is_mock(&self) -> bool {
+        self.state.is_mock
     }
 
     /// Forbids the commit.
@@ -320,7 +326,7 @@ impl ConnectionTrait for Transaction {
         self.inner.support_returning()
     }
     fn is_mock_connection(&self) -> bool {
-        self.inner.is_mock_connection()
+        self.is_mock()
     }
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
         self.statement(|inner| async move { inner.execute_raw(statement).await })

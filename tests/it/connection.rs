@@ -126,3 +126,21 @@ async fn on_a_mock_connection_capture_is_off() {
         "{log:#?}"
     );
 }
+
+#[tokio::test]
+async fn in_a_transaction_of_ours_on_a_mock_connection_it_is_off_too() {
+    let row = widget::after::Model {
+        id: 1,
+        name: "nut".to_owned(),
+        size: 7,
+        note: None,
+    };
+    let db = MockDatabase::new(DbBackend::Postgres)
+        .append_query_results([[row.clone()]])
+        .into_connection();
+    let txn = hare_seaorm::begin(&db).await.unwrap();
+    assert_eq!(new().insert(&txn).await.unwrap(), row);
+    txn.commit().await.unwrap();
+    let log = db.into_transaction_log();
+    assert_eq!(log[0].statements().len(), 3, "BEGIN, INSERT, COMMIT: {log:#?}");
+}

@@ -33,6 +33,10 @@ use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait};
 /// }
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no `CaptureBehavior`",
+    note = "its declaration says `hooks`: put `#[hare_seaorm::behavior]` above `impl ActiveModelBehavior for ActiveModel`"
+)]
 #[async_trait::async_trait]
 pub trait CaptureBehavior: ActiveModelTrait {
     /// A new active model with the entity's own defaults.

@@ -1,6 +1,6 @@
 //! Change capture: what an entity's events are, and the writes that make them.
 //!
-//! A captured write goes one way: the entity's method ([`write`]) or SeaORM's hook ([`hooks`]) hands it to the [`engine`],
+//! A captured write goes one way: the entity's method ([`write`]) or SeaORM's hook ([`hooks`]) hands it to the engine,
 //! which writes the row and its event as one.
 
 mod behavior;

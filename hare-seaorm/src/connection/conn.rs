@@ -1,7 +1,10 @@
 //! Any connection behind one object-safe view, so that the engine is compiled once and not once per connection type.
 
 use futures_util::future::BoxFuture;
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, StatementBuilder};
+use sea_orm::{
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement,
+    StatementBuilder,
+};
 
 use super::kind::{self, DataStatement, Kind, downcast_statement};
 use crate::error::Error;
@@ -14,6 +17,7 @@ use crate::error::Error;
 pub(crate) struct Conn<'a> {
     inner: &'a dyn DynConnection,
     kind: Kind<'a>,
+    may_be_deferred: bool,
 }
 
 impl std::fmt::Debug for Conn<'_> {
@@ -26,10 +30,25 @@ impl std::fmt::Debug for Conn<'_> {
 
 impl<'a> Conn<'a> {
     pub(crate) fn new<C: ConnectionTrait>(connection: &'a C) -> Self {
+        let kind = kind::of(connection);
         Self {
             inner: connection,
-            kind: kind::of(connection),
+            kind,
+            may_be_deferred: matches!(kind, Kind::Transaction),
         }
+    }
+
+    /// A transaction of our own, which began as a writing one.
+    pub(crate) fn own(transaction: &'a DatabaseTransaction) -> Self {
+        Self {
+            may_be_deferred: false,
+            ..Self::new(transaction)
+        }
+    }
+
+    /// Whether this may be a SQLite transaction that has not written yet, and may have to start anew to write.
+    pub(crate) fn may_be_deferred(&self) -> bool {
+        self.may_be_deferred && self.backend() == DbBackend::Sqlite
     }
 
     pub(crate) fn kind(&self) -> Kind<'a> {
@@ -51,6 +70,7 @@ impl<'a> Conn<'a> {
     pub(crate) fn is_mock(&self) -> bool {
         match self.kind {
             Kind::Pool(pool) => pool.is_mock_connection(),
+            Kind::Capturing(transaction) => transaction.is_mock(),
             _ => self.inner.mock(),
         }
     }

@@ -47,7 +47,7 @@ where
     W: for<'c> FnOnce(Conn<'c>) -> BoxFuture<'c, Result<Written<T>, DbErr>> + Send,
 {
     let transaction = begin(&pool).await?;
-    let cause = match work(Conn::new(&transaction)).await {
+    let cause = match work(Conn::own(&transaction)).await {
         Ok(written) if caller.is_there() => {
             transaction.commit().await?;
             written.signalled.send().await;

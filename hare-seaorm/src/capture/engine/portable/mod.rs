@@ -68,13 +68,14 @@ pub(crate) async fn locked_row<E: CapturedEntity>(
     match (conn.backend(), lock_for) {
         (DbBackend::Postgres, LockFor::Update) => select = select.lock(LockType::NoKeyUpdate),
         (DbBackend::Postgres | DbBackend::MySql, _) => select = select.lock_exclusive(),
-        _ => {
+        _ if conn.may_be_deferred() => {
             let touches_nothing = Query::delete()
                 .from_table(E::Outbox::default().table_ref())
                 .and_where(Expr::cust("1 = 0"))
                 .take();
             conn.execute(&touches_nothing).await?;
         }
+        _ => {}
     }
     select.one(&conn).await
 }
