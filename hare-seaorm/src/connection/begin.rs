@@ -20,9 +20,9 @@ pub(crate) async fn begin(pool: &DatabaseConnection) -> Result<DatabaseTransacti
 
 /// Runs database work as a task of its own, which goes on to its end when the caller is dropped.
 ///
-/// sqlx's connections do not all survive a future that is dropped while a statement is on the way. PostgreSQL's goes back to
-/// the pool with a `BEGIN` that nobody counts, so that the next user's writes sit in a transaction that nobody commits. MySQL's
-/// takes the answer of a cut statement for that of the next one.
+/// sqlx's connections do not all survive a future that is dropped while a statement is on the way. PostgreSQL's and MySQL's go
+/// back to the pool with a `BEGIN` that nobody counts, so that the next user's writes sit in a transaction that nobody commits;
+/// MySQL's also takes the answer of a cut statement for that of the next one.
 pub(crate) async fn uncut<T, F>(work: F) -> Result<T, DbErr>
 where
     F: Future<Output = Result<T, DbErr>> + Send + 'static,
