@@ -36,7 +36,10 @@ impl<F, M> CallableDelivery<F, M> {
         T: Any + Send,
         E: Into<Box<dyn StdError + Send + Sync>> + 'static,
     {
-        Self { function, events: PhantomData }
+        Self {
+            function,
+            events: PhantomData,
+        }
     }
 }
 
@@ -59,7 +62,10 @@ where
         match (self.function)(event.clone()).await {
             Ok(value) => {
                 let value: Box<dyn Any + Send> = Box::new(value);
-                Ok(value.downcast::<Receipt>().map(|receipt| *receipt).unwrap_or_default())
+                Ok(value
+                    .downcast::<Receipt>()
+                    .map(|receipt| *receipt)
+                    .unwrap_or_default())
             }
             Err(error) => Err(DeliveryError::from_any(error)),
         }
@@ -71,7 +77,10 @@ impl DeliveryError {
     fn from_any<E: Into<Box<dyn StdError + Send + Sync>>>(error: E) -> Self {
         match error.into().downcast::<DeliveryError>() {
             Ok(ours) => *ours,
-            Err(other) => Self { type_name: std::any::type_name::<E>(), ..Self::failed(other) },
+            Err(other) => Self {
+                type_name: std::any::type_name::<E>(),
+                ..Self::failed(other)
+            },
         }
     }
 }

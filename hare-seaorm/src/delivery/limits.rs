@@ -19,7 +19,11 @@ pub struct BatchLimits {
 impl BatchLimits {
     /// These limits, without a relay that could stop.
     pub fn new(concurrency: usize, timeout: Duration) -> Self {
-        Self { concurrency, timeout, stop: Stop::default() }
+        Self {
+            concurrency,
+            timeout,
+            stop: Stop::default(),
+        }
     }
 
     pub(crate) fn until(mut self, stop: Stop) -> Self {

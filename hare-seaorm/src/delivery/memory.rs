@@ -42,20 +42,33 @@ struct State<M> {
 
 impl<M> Clone for MemoryDelivery<M> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
     }
 }
 
 impl<M> Default for MemoryDelivery<M> {
     fn default() -> Self {
-        let state = State { events: Vec::new(), next_failures: VecDeque::new(), refusal: None };
-        Self { inner: Arc::new(Inner { state: Mutex::new(state), arrived: watch::Sender::new(0) }) }
+        let state = State {
+            events: Vec::new(),
+            next_failures: VecDeque::new(),
+            refusal: None,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                state: Mutex::new(state),
+                arrived: watch::Sender::new(0),
+            }),
+        }
     }
 }
 
 impl<M> fmt::Debug for MemoryDelivery<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryDelivery").field("events", &self.state().events.len()).finish_non_exhaustive()
+        f.debug_struct("MemoryDelivery")
+            .field("events", &self.state().events.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,7 +132,11 @@ impl<M: OutboxEvent> MemoryDelivery<M> {
 
     /// The topics of what has arrived and was not taken.
     pub fn topics(&self) -> Vec<String> {
-        self.state().events.iter().map(|event| event.topic().to_owned()).collect()
+        self.state()
+            .events
+            .iter()
+            .map(|event| event.topic().to_owned())
+            .collect()
     }
 }
 

@@ -138,7 +138,13 @@ impl DeliveryError {
     }
 
     fn new<S: Into<Box<dyn StdError + Send + Sync>>>(kind: Kind, source: S) -> Self {
-        Self { source: source.into(), type_name: type_name::<S>(), kind, retry_after: None, report: None }
+        Self {
+            source: source.into(),
+            type_name: type_name::<S>(),
+            kind,
+            retry_after: None,
+            report: None,
+        }
     }
 
     /// The receiver named a time to wait. Kept within the relay's own longest wait.
@@ -173,6 +179,10 @@ impl DeliveryError {
     /// The text to keep: the error's own, or its type's name if it has none.
     pub(crate) fn text(&self) -> String {
         let text = self.to_string();
-        if text.trim().is_empty() { self.type_name.to_owned() } else { text }
+        if text.trim().is_empty() {
+            self.type_name.to_owned()
+        } else {
+            text
+        }
     }
 }

@@ -17,7 +17,10 @@ pub(crate) async fn one_by_one<M: OutboxEvent, D: OutboxDelivery<M> + ?Sized>(
 ) -> Vec<Result<Receipt, DeliveryError>> {
     let sends = (0..events.len()).map(|index| send(delivery, index, &events[index], &limits));
     // Unordered, so that a slow send holds back the answers of others, but not their start.
-    let mut answers: Vec<_> = stream::iter(sends).buffer_unordered(limits.concurrency.max(1)).collect().await;
+    let mut answers: Vec<_> = stream::iter(sends)
+        .buffer_unordered(limits.concurrency.max(1))
+        .collect()
+        .await;
     answers.sort_unstable_by_key(|(index, _)| *index);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
@@ -35,13 +38,19 @@ async fn send<M: OutboxEvent, D: OutboxDelivery<M> + ?Sized>(
     let answer = match tokio::time::timeout(limits.timeout, sending).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(panic)) => Err(DeliveryError::failed(panic_text(&*panic))),
-        Err(_) => Err(DeliveryError::failed(format!("not delivered within {:?}", limits.timeout))),
+        Err(_) => Err(DeliveryError::failed(format!(
+            "not delivered within {:?}",
+            limits.timeout
+        ))),
     };
     (index, answer)
 }
 
 /// What a panic said.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("the delivery panicked: {}", said.unwrap_or("no text"))
 }

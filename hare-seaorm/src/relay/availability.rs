@@ -51,7 +51,10 @@ impl Availability {
     pub(super) fn unreachable(&self, now: Instant) -> Duration {
         let mut pause = self.pause();
         let length = pause.map_or(SHORTEST, |last| (last.length * 2).min(LONGEST));
-        *pause = Some(Pause { length, until: now + length });
+        *pause = Some(Pause {
+            length,
+            until: now + length,
+        });
         length
     }
 }
@@ -67,7 +70,10 @@ mod tests {
         assert_eq!(availability.allowance(now), Allowance::Full);
         let lengths: Vec<u64> = (0..8).map(|_| availability.unreachable(now).as_secs()).collect();
         assert_eq!(lengths, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(availability.allowance(now), Allowance::None { until: now + LONGEST });
+        assert_eq!(
+            availability.allowance(now),
+            Allowance::None { until: now + LONGEST }
+        );
         assert_eq!(availability.allowance(now + LONGEST), Allowance::Probe);
         availability.reached();
         assert_eq!(availability.allowance(now), Allowance::Full);

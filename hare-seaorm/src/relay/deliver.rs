@@ -62,8 +62,10 @@ pub(super) async fn deliver<M: OutboxEvent>(
         if round.is_empty() {
             break;
         }
-        let (places, events): (Vec<_>, Vec<M>) =
-            round.into_iter().map(|(lane, claim)| ((lane, claim.claimed_at), claim.event)).unzip();
+        let (places, events): (Vec<_>, Vec<M>) = round
+            .into_iter()
+            .map(|(lane, claim)| ((lane, claim.claimed_at), claim.event))
+            .unzip();
         let answers = send(delivery, &events, rules).await;
         let mut ended = HashSet::new();
         for (((lane, claimed_at), event), answer) in places.into_iter().zip(events).zip(answers) {
@@ -116,7 +118,13 @@ impl<M: OutboxEvent> Verdicts<M> {
     }
 
     /// `lane_has_ended`: an earlier event of the same lane and call was not delivered.
-    fn add(&mut self, claim: Claim<M>, answer: Result<Receipt, DeliveryError>, lane_has_ended: bool, rules: &Rules<'_>) {
+    fn add(
+        &mut self,
+        claim: Claim<M>,
+        answer: Result<Receipt, DeliveryError>,
+        lane_has_ended: bool,
+        rules: &Rules<'_>,
+    ) {
         let error = match answer {
             Ok(_) => {
                 self.reached = true;
@@ -144,10 +152,17 @@ impl<M: OutboxEvent> Verdicts<M> {
 /// Whether an event has waited for its receiver for too long: since it was written or, later, became due. (A failure makes it
 /// due later, so this is also the time since its last failure.)
 fn is_overdue<M: OutboxEvent>(claim: &Claim<M>, max_unavailable: Option<Duration>) -> bool {
-    let Some(limit) = max_unavailable else { return false };
+    let Some(limit) = max_unavailable else {
+        return false;
+    };
     let created_at = claim.event.created_at();
-    let due_since = claim.event.next_attempt_at().map_or(created_at, |due| due.max(created_at));
-    (claim.claimed_at - due_since).to_std().is_ok_and(|waited| waited > limit)
+    let due_since = claim
+        .event
+        .next_attempt_at()
+        .map_or(created_at, |due| due.max(created_at));
+    (claim.claimed_at - due_since)
+        .to_std()
+        .is_ok_and(|waited| waited > limit)
 }
 
 /// One call of the delivery. Whatever it does, there is one answer per event.
@@ -162,12 +177,19 @@ async fn send<M: OutboxEvent>(
     let refusal = match tokio::time::timeout(longest, sending).await {
         Ok(Ok(answers)) if answers.len() == events.len() => return answers,
         Ok(Ok(answers)) => {
-            format!("the delivery gave {} answers for {} events: what became of them is unknown", answers.len(), events.len())
+            format!(
+                "the delivery gave {} answers for {} events: what became of them is unknown",
+                answers.len(),
+                events.len()
+            )
         }
         Ok(Err(panic)) => panic_text(&*panic),
         Err(_) => format!("the batch was not delivered within {longest:?}"),
     };
-    events.iter().map(|_| Err(DeliveryError::failed(refusal.clone()))).collect()
+    events
+        .iter()
+        .map(|_| Err(DeliveryError::failed(refusal.clone())))
+        .collect()
 }
 
 /// The longest a call may take: as long as its events one after the other, `concurrency` at a time, and a little more, so that
@@ -185,6 +207,9 @@ mod tests {
     #[test]
     fn a_call_may_take_as_long_as_its_turns() {
         let seconds = |events, concurrency| longest(events, concurrency, Duration::from_secs(30)).as_secs();
-        assert_eq!([seconds(1, 10), seconds(10, 10), seconds(11, 10), seconds(100, 1)], [31, 31, 61, 3001]);
+        assert_eq!(
+            [seconds(1, 10), seconds(10, 10), seconds(11, 10), seconds(100, 1)],
+            [31, 31, 61, 3001]
+        );
     }
 }

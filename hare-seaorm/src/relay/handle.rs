@@ -72,7 +72,11 @@ impl LastRun {
             }
             running.await;
         });
-        let run = Arc::new(Run { stop, ended, task: task.abort_handle() });
+        let run = Arc::new(Run {
+            stop,
+            ended,
+            task: task.abort_handle(),
+        });
         self.run = Arc::downgrade(&run);
         RelayHandle { run }
     }

@@ -53,12 +53,18 @@ pub(super) fn arrange<M: OutboxEvent>(rows: Vec<Row<M>>) -> Arranged<M> {
             None => building.len(),
         };
         if index == building.len() {
-            building.push(Building { lane: Lane::new(), broken: false });
+            building.push(Building {
+                lane: Lane::new(),
+                broken: false,
+            });
         }
         let Building { lane, broken } = &mut building[index];
         let is_next = i64::try_from(lane.len()).is_ok_and(|length| row.position == length + 1);
         match row.event {
-            Ok(event) if is_next && !*broken => lane.push_back(Claim { event, claimed_at: row.claimed_at }),
+            Ok(event) if is_next && !*broken => lane.push_back(Claim {
+                event,
+                claimed_at: row.claimed_at,
+            }),
             Err(error) if is_next && !*broken && lane.is_empty() => {
                 *broken = true;
                 unreadable.push((row.sequence, error));
@@ -69,8 +75,16 @@ pub(super) fn arrange<M: OutboxEvent>(rows: Vec<Row<M>>) -> Arranged<M> {
             }
         }
     }
-    let lanes = building.into_iter().map(|building| building.lane).filter(|lane| !lane.is_empty()).collect();
-    Arranged { lanes, unreadable, surplus }
+    let lanes = building
+        .into_iter()
+        .map(|building| building.lane)
+        .filter(|lane| !lane.is_empty())
+        .collect();
+    Arranged {
+        lanes,
+        unreadable,
+        surplus,
+    }
 }
 
 #[cfg(test)]
@@ -119,25 +133,51 @@ mod tests {
 
     fn broken(row: Row<Model>) -> Row<Model> {
         let source = DbErr::Custom("not JSON".to_owned());
-        let unreadable = Unreadable { id: None, topic: String::new(), attempts: 0, max_attempts: None, source };
-        Row { event: Err(unreadable), ..row }
+        let unreadable = Unreadable {
+            id: None,
+            topic: String::new(),
+            attempts: 0,
+            max_attempts: None,
+            source,
+        };
+        Row {
+            event: Err(unreadable),
+            ..row
+        }
     }
 
     fn sequences(lanes: &[Lane<Model>]) -> Vec<Vec<i64>> {
-        lanes.iter().map(|lane| lane.iter().map(Claim::sequence).collect()).collect()
+        lanes
+            .iter()
+            .map(|lane| lane.iter().map(Claim::sequence).collect())
+            .collect()
     }
 
     #[test]
     fn events_of_a_key_share_a_lane_and_keyless_ones_do_not() {
-        let rows = vec![row(1, Some("a"), 1), row(2, None, 1), row(3, Some("b"), 1), row(4, Some("a"), 2), row(5, None, 1)];
+        let rows = vec![
+            row(1, Some("a"), 1),
+            row(2, None, 1),
+            row(3, Some("b"), 1),
+            row(4, Some("a"), 2),
+            row(5, None, 1),
+        ];
         let arranged = arrange(rows);
-        assert_eq!(sequences(&arranged.lanes), [vec![1, 4], vec![2], vec![3], vec![5]]);
+        assert_eq!(
+            sequences(&arranged.lanes),
+            [vec![1, 4], vec![2], vec![3], vec![5]]
+        );
         assert!(arranged.surplus.is_empty());
     }
 
     #[test]
     fn a_lane_ends_before_a_gap() {
-        let rows = vec![row(1, Some("a"), 1), row(3, Some("a"), 3), row(4, Some("a"), 4), row(5, Some("b"), 1)];
+        let rows = vec![
+            row(1, Some("a"), 1),
+            row(3, Some("a"), 3),
+            row(4, Some("a"), 4),
+            row(5, Some("b"), 1),
+        ];
         let arranged = arrange(rows);
         assert_eq!(sequences(&arranged.lanes), [vec![1], vec![5]]);
         assert_eq!(arranged.surplus, [3, 4]);
@@ -152,10 +192,22 @@ mod tests {
 
     #[test]
     fn an_unreadable_event_holds_back_what_stands_behind_it() {
-        let rows = vec![broken(row(1, Some("a"), 1)), row(2, Some("a"), 2), row(3, Some("b"), 1), broken(row(4, Some("b"), 2))];
+        let rows = vec![
+            broken(row(1, Some("a"), 1)),
+            row(2, Some("a"), 2),
+            row(3, Some("b"), 1),
+            broken(row(4, Some("b"), 2)),
+        ];
         let arranged = arrange(rows);
         assert_eq!(sequences(&arranged.lanes), [vec![3]]);
-        assert_eq!(arranged.unreadable.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), [1]);
+        assert_eq!(
+            arranged
+                .unreadable
+                .iter()
+                .map(|(sequence, _)| *sequence)
+                .collect::<Vec<_>>(),
+            [1]
+        );
         assert_eq!(arranged.surplus, [2, 4]);
     }
 }

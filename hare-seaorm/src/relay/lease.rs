@@ -48,7 +48,10 @@ impl Held {
     }
 
     fn renewed(&self, still_held: HashSet<i64>, until: Instant) {
-        *self.leases() = Leases { sequences: still_held, until };
+        *self.leases() = Leases {
+            sequences: still_held,
+            until,
+        };
     }
 }
 
@@ -61,7 +64,12 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    pub(super) fn start<E: OutboxEntity>(store: Store<E>, token: Uuid, held: Arc<Held>, lease: Duration) -> Self {
+    pub(super) fn start<E: OutboxEntity>(
+        store: Store<E>,
+        token: Uuid,
+        held: Arc<Held>,
+        lease: Duration,
+    ) -> Self {
         let over = Stop::default();
         let task = tokio::spawn(renew(store, token, held, lease, over.clone()));
         Self { over, task }
@@ -97,12 +105,18 @@ async fn renew<E: OutboxEntity>(store: Store<E>, token: Uuid, held: Arc<Held>, l
         match store.renew(token, lease, &sequences).await {
             Ok(still_held) => {
                 if still_held.len() < sequences.len() {
-                    tracing::warn!(lost = sequences.len() - still_held.len(), "leases were lost to another relay");
+                    tracing::warn!(
+                        lost = sequences.len() - still_held.len(),
+                        "leases were lost to another relay"
+                    );
                 }
                 held.renewed(still_held, started + lease);
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "leases were not renewed, trying again");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "leases were not renewed, trying again"
+                );
             }
         }
         next = started + lease / 3;

@@ -11,8 +11,12 @@ use tokio::time::Instant;
 use crate::wakeup::{OutboxWakeup, Signals, WakeupError};
 
 /// The waits after a failure, until it is given up at the one after the last.
-const WAITS: [Duration; 4] =
-    [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+const WAITS: [Duration; 4] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
 
 /// The wait between tries once it is given up.
 const GIVEN_UP: Duration = Duration::from_secs(60);
@@ -25,7 +29,11 @@ const HEALTHY: Duration = Duration::from_secs(60);
 ///
 /// # Cancel safety
 /// Cancel safe: dropping it unsubscribes.
-pub(super) async fn listen(wakeup: &dyn OutboxWakeup, db: &DatabaseConnection, signals: &Signals) -> Infallible {
+pub(super) async fn listen(
+    wakeup: &dyn OutboxWakeup,
+    db: &DatabaseConnection,
+    signals: &Signals,
+) -> Infallible {
     let mut failures = 0;
     loop {
         let started = Instant::now();
@@ -34,7 +42,11 @@ pub(super) async fn listen(wakeup: &dyn OutboxWakeup, db: &DatabaseConnection, s
             Ok(Ok(())) => WakeupError::new("the listener ended"),
             Err(_) => WakeupError::new("the listener panicked"),
         };
-        failures = if started.elapsed() >= HEALTHY { 1 } else { failures + 1 };
+        failures = if started.elapsed() >= HEALTHY {
+            1
+        } else {
+            failures + 1
+        };
         let wait = wait_after(failures, &error);
         tokio::time::sleep(wait).await;
         // What was signalled in between went by unheard.
@@ -51,7 +63,10 @@ fn wait_after(failures: usize, error: &WakeupError) -> Duration {
             *wait
         }
         None if failures == WAITS.len() + 1 => {
-            tracing::error!(error, "listening for new events failed {failures} times: the relay only polls");
+            tracing::error!(
+                error,
+                "listening for new events failed {failures} times: the relay only polls"
+            );
             GIVEN_UP
         }
         None => {
@@ -112,11 +127,24 @@ mod tests {
     async fn tries_within(time: Duration, lasts: Duration) -> (Vec<u128>, Vec<Level>) {
         let levels = Levels::default();
         let _logged = tracing::subscriber::set_default(levels.clone());
-        let wakeup = Failing { lasts, tries: Mutex::default() };
+        let wakeup = Failing {
+            lasts,
+            tries: Mutex::default(),
+        };
         let start = Instant::now();
         let (db, signals) = (DatabaseConnection::default(), Signals::default());
-        assert!(tokio::time::timeout(time, listen(&wakeup, &db, &signals)).await.is_err());
-        let tries = wakeup.tries.lock().unwrap().iter().map(|at| at.duration_since(start).as_millis()).collect();
+        assert!(
+            tokio::time::timeout(time, listen(&wakeup, &db, &signals))
+                .await
+                .is_err()
+        );
+        let tries = wakeup
+            .tries
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|at| at.duration_since(start).as_millis())
+            .collect();
         let levels = levels.0.lock().unwrap().clone();
         (tries, levels)
     }

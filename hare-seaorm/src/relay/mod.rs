@@ -32,8 +32,8 @@ use crate::store::clock::Clock;
 use crate::wakeup::OutboxWakeup;
 
 use availability::Availability;
-pub use handle::RelayHandle;
 use handle::LastRun;
+pub use handle::RelayHandle;
 use options::RelayOptions;
 use run::Runner;
 
@@ -68,7 +68,9 @@ pub struct OutboxRelay<E: OutboxEntity = outbox::Entity> {
 
 impl<E: OutboxEntity> fmt::Debug for OutboxRelay<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutboxRelay").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("OutboxRelay")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -105,7 +107,10 @@ impl OutboxRelay {
     }
 
     /// A relay of another outbox: `OutboxRelay::for_outbox::<my_outbox::Entity>(db, delivery)`.
-    pub fn for_outbox<E: OutboxEntity>(db: DatabaseConnection, delivery: impl OutboxDelivery<E::Model>) -> OutboxRelay<E> {
+    pub fn for_outbox<E: OutboxEntity>(
+        db: DatabaseConnection,
+        delivery: impl OutboxDelivery<E::Model>,
+    ) -> OutboxRelay<E> {
         OutboxRelay {
             db,
             delivery: Arc::new(delivery),
@@ -129,13 +134,18 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// outside a tokio runtime.
     pub fn start(&self) -> Result<RelayHandle, ConfigError> {
         let wakeup = self.checked()?;
-        let runtime = tokio::runtime::Handle::try_current()
-            .map_err(|_| ConfigError::new("`start` was called outside a tokio runtime: call it inside, or use `run_until`"))?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| {
+            ConfigError::new("`start` was called outside a tokio runtime: call it inside, or use `run_until`")
+        })?;
         let mut last_run = self.last_run.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(last_run.go_on_or(|| {
             let runner = self.runner();
             let stop = Stop::default();
-            (stop.clone(), runtime, async move { runner.run(wakeup, stop).await })
+            (
+                stop.clone(),
+                runtime,
+                async move { runner.run(wakeup, stop).await },
+            )
         }))
     }
 
@@ -175,7 +185,9 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// Dropped, it leaves its leases to expire; what was being delivered is delivered again.
     pub async fn poll_once(&self) -> Result<PollOutcome, Error> {
         self.options.check()?;
-        self.runner().poll(self.options.batch_size, &Stop::default()).await
+        self.runner()
+            .poll(self.options.batch_size, &Stop::default())
+            .await
     }
 
     /// Polls until nothing is due, at most `limit` events were claimed, or the receiver cannot be reached; for a job that runs
@@ -190,7 +202,9 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         let runner = self.runner();
         let mut sum = PollOutcome::default();
         while sum.claimed < limit && !runner.is_paused() {
-            let outcome = runner.poll(self.options.batch_size.min(limit - sum.claimed), &Stop::default()).await?;
+            let outcome = runner
+                .poll(self.options.batch_size.min(limit - sum.claimed), &Stop::default())
+                .await?;
             sum += outcome;
             if outcome.claimed == 0 {
                 break;
@@ -202,7 +216,10 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     fn checked(&self) -> Result<Option<Arc<dyn OutboxWakeup>>, ConfigError> {
         let mut problems = self.options.problems();
         let wakeup = self.wakeup.clone().unwrap_or_else(E::wakeup);
-        if let Some(Err(error)) = wakeup.as_ref().map(|wakeup| wakeup.check(self.db.get_database_backend())) {
+        if let Some(Err(error)) = wakeup
+            .as_ref()
+            .map(|wakeup| wakeup.check(self.db.get_database_backend()))
+        {
             problems.extend(error.problems);
         }
         ConfigError::all(problems).map_or(Ok(wakeup), Err)

@@ -69,7 +69,11 @@ impl RelayOptions {
     }
 
     pub(super) fn backoff(&self) -> Backoff {
-        Backoff { base: self.retry_base, max: self.retry_max, spread: self.retry_spread }
+        Backoff {
+            base: self.retry_base,
+            max: self.retry_max,
+            spread: self.retry_spread,
+        }
     }
 
     /// Every option out of its range.
@@ -108,9 +112,18 @@ impl RelayOptions {
 }
 
 fn check<T: PartialOrd + Debug>(option: &str, value: &T, range: RangeInclusive<T>) -> Option<String> {
-    let option: &dyn Display = if option.contains(' ') { &option } else { &format!("`{option}`") };
-    (!range.contains(value))
-        .then(|| format!("{option} is {value:?}: it must be from {:?} to {:?}", range.start(), range.end()))
+    let option: &dyn Display = if option.contains(' ') {
+        &option
+    } else {
+        &format!("`{option}`")
+    };
+    (!range.contains(value)).then(|| {
+        format!(
+            "{option} is {value:?}: it must be from {:?} to {:?}",
+            range.start(),
+            range.end()
+        )
+    })
 }
 
 /// Options. Each is checked when a run begins, all together: the error lists every one that is out of its range.
@@ -248,7 +261,9 @@ mod tests {
             retry_spread: f64::NAN,
             lease: Duration::from_secs(30),
             max_unavailable: Some(Duration::ZERO),
-            topics: Topics { included: Some(Vec::new()) },
+            topics: Topics {
+                included: Some(Vec::new()),
+            },
             name: String::new(),
             ..RelayOptions::default()
         };
@@ -281,7 +296,13 @@ mod tests {
 
     #[test]
     fn a_lane_is_a_quarter_of_the_batch_but_not_nothing() {
-        let lane = |batch_size| RelayOptions { batch_size, ..RelayOptions::default() }.lane_length();
+        let lane = |batch_size| {
+            RelayOptions {
+                batch_size,
+                ..RelayOptions::default()
+            }
+            .lane_length()
+        };
         assert_eq!([lane(100), lane(3), lane(1)], [25, 1, 1]);
     }
 }

@@ -40,7 +40,11 @@ mod tests {
     }
 
     fn backoff(base: u64, max: u64, spread: f64) -> Backoff {
-        Backoff { base: Duration::from_secs(base), max: Duration::from_secs(max), spread }
+        Backoff {
+            base: Duration::from_secs(base),
+            max: Duration::from_secs(max),
+            spread,
+        }
     }
 
     // catalogue J9
@@ -56,9 +60,17 @@ mod tests {
     #[test]
     fn thousands_of_attempts_do_not_overflow() {
         for attempt in [31, 32, 33, 34, 64, 65, 2000, i32::MAX] {
-            assert_eq!(range(backoff(1, 300, 0.1), attempt), (270.0, 330.0), "attempt {attempt}");
+            assert_eq!(
+                range(backoff(1, 300, 0.1), attempt),
+                (270.0, 330.0),
+                "attempt {attempt}"
+            );
         }
-        let longest = Backoff { base: Duration::MAX, max: Duration::MAX, spread: 0.0 };
+        let longest = Backoff {
+            base: Duration::MAX,
+            max: Duration::MAX,
+            spread: 0.0,
+        };
         assert_eq!(longest.wait(i32::MAX, None, 0.0), Duration::MAX);
     }
 
@@ -66,12 +78,19 @@ mod tests {
     #[test]
     fn without_spread_the_waits_are_exact() {
         let waits = (1..=13).map(|attempt| backoff(2, 3600, 0.0).wait(attempt, None, 0.7).as_secs());
-        assert_eq!(waits.collect::<Vec<_>>(), [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]);
+        assert_eq!(
+            waits.collect::<Vec<_>>(),
+            [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]
+        );
     }
 
     #[test]
     fn a_receiver_may_ask_for_a_longer_wait_within_the_limit() {
-        let wait = |asked| backoff(10, 25, 0.0).wait(1, Some(Duration::from_secs(asked)), 0.0).as_secs();
+        let wait = |asked| {
+            backoff(10, 25, 0.0)
+                .wait(1, Some(Duration::from_secs(asked)), 0.0)
+                .as_secs()
+        };
         assert_eq!([wait(3), wait(20), wait(90)], [10, 20, 25]);
     }
 }

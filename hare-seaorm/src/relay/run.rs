@@ -40,7 +40,12 @@ impl<E: OutboxEntity> Runner<E> {
         options: RelayOptions,
         availability: Arc<Availability>,
     ) -> Self {
-        Self { store: Store::new(db, clock), delivery, options, availability }
+        Self {
+            store: Store::new(db, clock),
+            delivery,
+            options,
+            availability,
+        }
     }
 
     /// Delivers until `stop` is requested; then settles, unsubscribes and closes the delivery, in this order.
@@ -59,7 +64,10 @@ impl<E: OutboxEntity> Runner<E> {
             () = self.poll_until(&stop, &signals) => {}
         }
         if let Err(error) = self.delivery.close().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the delivery was not closed cleanly");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the delivery was not closed cleanly"
+            );
         }
     }
 
@@ -115,7 +123,7 @@ impl<E: OutboxEntity> Runner<E> {
         let Some(request) = claim::request(options, self.availability.allowance(claimed_from), limit) else {
             return Ok(PollOutcome::default());
         };
-        let claimed = store.claim(&request).await?;
+        let claimed = claim::claim(store, &request).await?;
         if claimed.rows.is_empty() {
             return Ok(PollOutcome::default());
         }
@@ -144,7 +152,10 @@ impl<E: OutboxEntity> Runner<E> {
             tracing::warn!(error, "the receiver cannot be reached, trying again in {wait:?}");
         }
         verdicts.released.extend(arranged.surplus);
-        let rules = FailureRules { backoff: options.backoff(), max_attempts: options.max_attempts() };
+        let rules = FailureRules {
+            backoff: options.backoff(),
+            max_attempts: options.max_attempts(),
+        };
         let (mut outcome, result) = settle(store, request.token, verdicts, arranged.unreadable, rules).await;
         outcome.claimed = count;
         result.map(|()| outcome)

@@ -58,14 +58,25 @@ pub(super) async fn settle<E: OutboxEntity>(
         Err(error) => first_error = first_error.and(Err(error)),
     }
 
-    let mut failed: Vec<Failed> = verdicts.failed.iter().map(|(claim, error)| rules.of_delivery(&claim.event, error)).collect();
-    failed.extend(unreadable.into_iter().map(|(sequence, error)| rules.of_unreadable(sequence, error)));
+    let mut failed: Vec<Failed> = verdicts
+        .failed
+        .iter()
+        .map(|(claim, error)| rules.of_delivery(&claim.event, error))
+        .collect();
+    failed.extend(
+        unreadable
+            .into_iter()
+            .map(|(sequence, error)| rules.of_unreadable(sequence, error)),
+    );
     failed.sort_unstable_by_key(|failure| failure.record.sequence);
     let records: Vec<Failure> = failed.iter().map(|failure| failure.record.clone()).collect();
     match persistently(|| store.fail(token, &records).boxed()).await {
         // One that was not recorded is another relay's now: it is not logged or counted here either.
         Ok(recorded) => {
-            for failure in failed.iter().filter(|failure| recorded.contains(&failure.record.sequence)) {
+            for failure in failed
+                .iter()
+                .filter(|failure| recorded.contains(&failure.record.sequence))
+            {
                 failure.log();
                 if failure.record.retry_after.is_some() {
                     outcome.failed += 1;
@@ -96,7 +107,10 @@ async fn persistently<'s, T>(statement: impl Fn() -> BoxFuture<'s, Result<T, Err
         match statement().await {
             Ok(done) => return Ok(done),
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "an outcome was not recorded, trying again");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "an outcome was not recorded, trying again"
+                );
                 tokio::time::sleep(wait).await;
             }
         }
@@ -133,23 +147,40 @@ impl FailureRules {
         }
     }
 
-    fn retry_after(&self, attempt: i32, max_attempts: Option<i32>, asked: Option<Duration>) -> Option<Duration> {
+    fn retry_after(
+        &self,
+        attempt: i32,
+        max_attempts: Option<i32>,
+        asked: Option<Duration>,
+    ) -> Option<Duration> {
         let chance = rand::random::<f64>() * 2.0 - 1.0;
-        (attempt < max_attempts.unwrap_or(self.max_attempts)).then(|| self.backoff.wait(attempt, asked, chance))
+        (attempt < max_attempts.unwrap_or(self.max_attempts))
+            .then(|| self.backoff.wait(attempt, asked, chance))
     }
 }
 
 impl Failed {
     fn log(&self) {
-        let Self { record, id, topic, attempt } = self;
+        let Self {
+            record,
+            id,
+            topic,
+            attempt,
+        } = self;
         let id = id.map(tracing::field::display);
         match record.retry_after {
             Some(wait) => tracing::warn!(
-                event_id = id, topic, attempt, error = record.error,
+                event_id = id,
+                topic,
+                attempt,
+                error = record.error,
                 "delivery failed, trying again in {wait:?}"
             ),
             None => tracing::error!(
-                event_id = id, topic, attempt, error = record.error,
+                event_id = id,
+                topic,
+                attempt,
+                error = record.error,
                 "delivery failed for the last time: the event is a dead letter"
             ),
         }

@@ -25,14 +25,24 @@ pub(super) struct Store<E> {
 
 impl<E> Clone for Store<E> {
     fn clone(&self) -> Self {
-        Self { db: self.db.clone(), names: self.names.clone(), clock: self.clock.clone(), outbox: PhantomData }
+        Self {
+            db: self.db.clone(),
+            names: self.names.clone(),
+            clock: self.clock.clone(),
+            outbox: PhantomData,
+        }
     }
 }
 
 impl<E: OutboxEntity> Store<E> {
     pub(super) fn new(db: DatabaseConnection, clock: Clock) -> Self {
         let names = TableNames::of::<E>(db.get_database_backend());
-        Self { db, names, clock, outbox: PhantomData }
+        Self {
+            db,
+            names,
+            clock,
+            outbox: PhantomData,
+        }
     }
 
     pub(super) fn db(&self) -> &DatabaseConnection {
@@ -63,7 +73,12 @@ impl<E: OutboxEntity> Store<E> {
         done.map_err(|error| Error::database("giving events back", error))
     }
 
-    pub(super) async fn renew(&self, token: Uuid, lease: Duration, sequences: &[i64]) -> Result<HashSet<i64>, Error> {
+    pub(super) async fn renew(
+        &self,
+        token: Uuid,
+        lease: Duration,
+        sequences: &[i64],
+    ) -> Result<HashSet<i64>, Error> {
         let held = settle::renew(&self.db, &self.names, &self.clock, token, lease, sequences).await;
         held.map_err(|error| Error::database("renewing leases", error))
     }

@@ -15,7 +15,10 @@ impl Topics {
         if included.is_empty() {
             return Some("`topics` is empty: leave it out to serve every topic".to_owned());
         }
-        included.iter().any(String::is_empty).then(|| "`topics` holds an empty name: no event has one".to_owned())
+        included
+            .iter()
+            .any(String::is_empty)
+            .then(|| "`topics` holds an empty name: no event has one".to_owned())
     }
 
     /// Whether a hint may be about one of these.
@@ -34,8 +37,13 @@ mod tests {
     // catalogue M5
     #[test]
     fn a_hint_concerns_a_relay_if_it_names_a_topic_of_its_own_or_none() {
-        let hint = |any, topics: &[&str]| Pending { any, topics: topics.iter().map(|topic| (*topic).to_owned()).collect() };
-        let relay = Topics { included: Some(vec!["a".to_owned(), "b".to_owned()]) };
+        let hint = |any, topics: &[&str]| Pending {
+            any,
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+        };
+        let relay = Topics {
+            included: Some(vec!["a".to_owned(), "b".to_owned()]),
+        };
         assert!(relay.concerns(&hint(false, &["x", "b"])));
         assert!(!relay.concerns(&hint(false, &["x", "A"])));
         assert!(relay.concerns(&hint(true, &[])));

@@ -93,7 +93,10 @@ pub(crate) async fn claim<M: OutboxEvent>(
     let mut rows: Vec<Row<M>> = match names.backend {
         DbBackend::Postgres => {
             let found = db.query_all_raw(postgres(names, clock, request)).await?;
-            found.iter().map(|row| read(row, row.try_get("", "hare_position")?)).collect::<Result<_, DbErr>>()?
+            found
+                .iter()
+                .map(|row| read(row, row.try_get("", "hare_position")?))
+                .collect::<Result<_, DbErr>>()?
         }
         DbBackend::MySql => {
             let (names, clock, request) = (names.clone(), clock.clone(), request.clone());
@@ -104,7 +107,10 @@ pub(crate) async fn claim<M: OutboxEvent>(
         }
         _ => {
             let found = db.query_all_raw(sqlite(names, clock, request)).await?;
-            found.iter().map(|row| read(row, 0)).collect::<Result<_, DbErr>>()?
+            found
+                .iter()
+                .map(|row| read(row, 0))
+                .collect::<Result<_, DbErr>>()?
         }
     };
     rows.sort_unstable_by_key(|row| row.sequence);
@@ -149,8 +155,15 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn new(names: &'a TableNames, clock: &Clock, request: &Request) -> Self {
-        let topics = request.topics.as_ref().map(|topics| Fragment::list(topics.iter().cloned().map(Value::from)));
-        Self { names, now: clock.now(names.backend), topics }
+        let topics = request
+            .topics
+            .as_ref()
+            .map(|topics| Fragment::list(topics.iter().cloned().map(Value::from)));
+        Self {
+            names,
+            now: clock.now(names.backend),
+            topics,
+        }
     }
 
     /// Whether the row `of` may be taken, whatever else its key holds. Says itself that it is unpublished, in the words of
@@ -166,7 +179,10 @@ impl<'a> Parts<'a> {
         let topics = match &self.topics {
             Some(topics) => {
                 let topic = Fragment::fill(topic, &[("of", &of)]);
-                Fragment::fill(" AND {topic} IN ({topics})", &[("topic", &topic), ("topics", topics)])
+                Fragment::fill(
+                    " AND {topic} IN ({topics})",
+                    &[("topic", &topic), ("topics", topics)],
+                )
             }
             None => Fragment::default(),
         };
@@ -189,7 +205,11 @@ impl<'a> Parts<'a> {
     /// The heads, in order, within the limit; to be followed by how they are locked.
     fn heads(&self, limit: usize) -> Fragment {
         // MySQL may else walk the primary key, whose beginning is what was published long ago.
-        let hint = if self.names.backend == DbBackend::MySql { " IGNORE INDEX (PRIMARY)" } else { "" };
+        let hint = if self.names.backend == DbBackend::MySql {
+            " IGNORE INDEX (PRIMARY)"
+        } else {
+            ""
+        };
         Fragment::fill(
             "SELECT o.sequence, o.ordering_key\
              \n  FROM {table} AS o{hint}\
@@ -220,7 +240,10 @@ fn lease(backend: DbBackend, clock: &Clock, request: &Request) -> Fragment {
         "lease_token = {token}, lease_until = {until}, leased_by = {name}, claims = claims + 1",
         &[
             ("token", &Fragment::value(request.token)),
-            ("until", &clock.after(backend, &Fragment::value(span(backend, request.lease)))),
+            (
+                "until",
+                &clock.after(backend, &Fragment::value(span(backend, request.lease))),
+            ),
             ("name", &Fragment::value(request.name.as_str())),
         ],
     )
@@ -333,8 +356,16 @@ async fn claim_in_steps<M: OutboxEvent>(
         .collect::<Result<Vec<(i64, Option<String>)>, DbErr>>()?;
     let chosen = choose_in_steps(transaction, &parts, request, &heads).await?;
 
-    let followers: Vec<i64> = chosen.iter().filter(|place| place.position > 1).map(|place| place.sequence).collect();
-    let mut taken: Vec<i64> = chosen.iter().filter(|place| place.position == 1).map(|place| place.sequence).collect();
+    let followers: Vec<i64> = chosen
+        .iter()
+        .filter(|place| place.position > 1)
+        .map(|place| place.sequence)
+        .collect();
+    let mut taken: Vec<i64> = chosen
+        .iter()
+        .filter(|place| place.position == 1)
+        .map(|place| place.sequence)
+        .collect();
     for chunk in followers.chunks(CHUNK) {
         for row in transaction.query_all_raw(mysql_lock(&parts, chunk)).await? {
             taken.push(row.try_get("", "sequence")?);
@@ -344,7 +375,9 @@ async fn claim_in_steps<M: OutboxEvent>(
 
     let mut rows = Vec::with_capacity(taken.len());
     for chunk in taken.chunks(CHUNK) {
-        transaction.execute_raw(mysql_lease(names, clock, request, chunk)).await?;
+        transaction
+            .execute_raw(mysql_lease(names, clock, request, chunk))
+            .await?;
         for row in transaction.query_all_raw(mysql_read(&parts, chunk)).await? {
             let sequence: i64 = row.try_get("", "sequence")?;
             let place = chosen.binary_search_by_key(&sequence, |place| place.sequence);
@@ -368,22 +401,43 @@ async fn choose_in_steps(
     request: &Request,
     heads: &[(i64, Option<String>)],
 ) -> Result<Vec<Place>, DbErr> {
-    let mut chosen: Vec<Place> = heads.iter().map(|(sequence, _)| Place { sequence: *sequence, position: 1 }).collect();
+    let mut chosen: Vec<Place> = heads
+        .iter()
+        .map(|(sequence, _)| Place {
+            sequence: *sequence,
+            position: 1,
+        })
+        .collect();
     if request.lane_length > 1 {
-        let keyed: Vec<(i64, &str)> = heads.iter().filter_map(|(at, key)| Some((*at, key.as_deref()?))).collect();
+        let keyed: Vec<(i64, &str)> = heads
+            .iter()
+            .filter_map(|(at, key)| Some((*at, key.as_deref()?)))
+            .collect();
         for chunk in keyed.chunks(LANES_PER_STATEMENT) {
             // What would only be cut off again is not read.
             let chunk: Vec<_> = match chosen.get(request.limit.saturating_sub(1)) {
-                Some(last) => chunk.iter().filter(|(head, _)| *head < last.sequence).copied().collect(),
+                Some(last) => chunk
+                    .iter()
+                    .filter(|(head, _)| *head < last.sequence)
+                    .copied()
+                    .collect(),
                 None => chunk.to_vec(),
             };
             if chunk.is_empty() {
                 break;
             }
-            let rows = transaction.query_all_raw(mysql_lanes(parts, request.lane_length, &chunk)).await?;
+            let rows = transaction
+                .query_all_raw(mysql_lanes(parts, request.lane_length, &chunk))
+                .await?;
             let rows = rows
                 .iter()
-                .map(|row| Ok((row.try_get("", "lane")?, row.try_get("", "sequence")?, row.try_get("", "claimable")?)))
+                .map(|row| {
+                    Ok((
+                        row.try_get("", "lane")?,
+                        row.try_get("", "sequence")?,
+                        row.try_get("", "claimable")?,
+                    ))
+                })
                 .collect::<Result<Vec<(i64, i64, i64)>, DbErr>>()?;
             chosen.extend(followers(rows));
             chosen.sort_unstable();
@@ -398,8 +452,14 @@ fn followers(mut rows: Vec<(i64, i64, i64)>) -> Vec<Place> {
     rows.sort_unstable();
     let mut places = Vec::new();
     for lane in rows.chunk_by(|a, b| a.0 == b.0) {
-        let unbroken = lane.iter().zip(1..).take_while(|((_, _, claimable), _)| *claimable != 0);
-        places.extend(unbroken.skip(1).map(|((_, sequence, _), position)| Place { sequence: *sequence, position }));
+        let unbroken = lane
+            .iter()
+            .zip(1..)
+            .take_while(|((_, _, claimable), _)| *claimable != 0);
+        places.extend(unbroken.skip(1).map(|((_, sequence, _), position)| Place {
+            sequence: *sequence,
+            position,
+        }));
     }
     places
 }
@@ -408,30 +468,38 @@ const LANES_PER_STATEMENT: usize = 64;
 
 fn mysql_heads(parts: &Parts<'_>, limit: usize) -> Statement {
     // The subquery is not locking: it reads committed rows, skipping none.
-    Fragment::fill("{heads} FOR UPDATE SKIP LOCKED", &[("heads", &parts.heads(limit))])
-        .into_statement(parts.names.backend)
+    Fragment::fill(
+        "{heads} FOR UPDATE SKIP LOCKED",
+        &[("heads", &parts.heads(limit))],
+    )
+    .into_statement(parts.names.backend)
 }
 
 /// Reads the lanes behind some heads, without locks: one index range each. Padded to few lengths with lanes of no key.
 fn mysql_lanes(parts: &Parts<'_>, lane_length: usize, heads: &[(i64, &str)]) -> Statement {
     let heads = heads.iter().map(|(head, key)| (*head, Some((*key).to_owned())));
     let padding = std::iter::repeat((0, None));
-    let lanes = heads.clone().chain(padding).take(heads.len().next_power_of_two()).zip(0_i64..).map(|((head, key), lane)| {
-        Fragment::fill(
-            "(SELECT {lane} AS lane, e.sequence, ({claimable}) AS claimable FROM {table} AS e\
+    let lanes = heads
+        .clone()
+        .chain(padding)
+        .take(heads.len().next_power_of_two())
+        .zip(0_i64..)
+        .map(|((head, key), lane)| {
+            Fragment::fill(
+                "(SELECT {lane} AS lane, e.sequence, ({claimable}) AS claimable FROM {table} AS e\
              \n  WHERE e.ordering_key = {key} AND e.sequence >= {head} AND {holds}\
              \n  ORDER BY e.sequence LIMIT {lane_length})",
-            &[
-                ("lane", &Fragment::value(lane)),
-                ("claimable", &parts.claimable("e")),
-                ("table", &parts.names.table),
-                ("key", &Fragment::value(Value::String(key))),
-                ("head", &Fragment::value(head)),
-                ("holds", &parts.holds("e")),
-                ("lane_length", &number(lane_length)),
-            ],
-        )
-    });
+                &[
+                    ("lane", &Fragment::value(lane)),
+                    ("claimable", &parts.claimable("e")),
+                    ("table", &parts.names.table),
+                    ("key", &Fragment::value(Value::String(key))),
+                    ("head", &Fragment::value(head)),
+                    ("holds", &parts.holds("e")),
+                    ("lane_length", &number(lane_length)),
+                ],
+            )
+        });
     Fragment::joined("\nUNION ALL\n", lanes).into_statement(parts.names.backend)
 }
 
@@ -522,7 +590,15 @@ mod tests {
 
     #[test]
     fn a_lane_ends_before_the_first_row_that_is_not_claimable() {
-        let rows = vec![(1, 12, 1), (0, 10, 1), (0, 11, 1), (0, 13, 0), (0, 14, 1), (1, 15, 1), (2, 16, 0)];
+        let rows = vec![
+            (1, 12, 1),
+            (0, 10, 1),
+            (0, 11, 1),
+            (0, 13, 0),
+            (0, 14, 1),
+            (1, 15, 1),
+            (2, 16, 0),
+        ];
         let places = [(11, 2), (15, 2)].map(|(sequence, position)| Place { sequence, position });
         assert_eq!(followers(rows), places);
     }

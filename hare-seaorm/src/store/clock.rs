@@ -70,7 +70,11 @@ impl Clock {
 /// A length of time as a value that [`Clock::after`] can add; rounded up to what the database can tell apart.
 pub(crate) fn span(backend: DbBackend, length: Duration) -> Value {
     match backend {
-        DbBackend::Sqlite => Value::from(format!("+{}.{:06} seconds", length.as_secs(), length.subsec_micros())),
+        DbBackend::Sqlite => Value::from(format!(
+            "+{}.{:06} seconds",
+            length.as_secs(),
+            length.subsec_micros()
+        )),
         _ => Value::from(i64::try_from(length.as_micros()).unwrap_or(i64::MAX)),
     }
 }
@@ -92,19 +96,30 @@ fn bare(backend: DbBackend) -> Fragment {
 }
 
 fn plus(backend: DbBackend, offset: Option<Duration>, more: &Fragment) -> Fragment {
-    let spans = offset.map(|offset| Fragment::value(span(backend, offset))).into_iter().chain([more.clone()]);
+    let spans = offset
+        .map(|offset| Fragment::value(span(backend, offset)))
+        .into_iter()
+        .chain([more.clone()]);
     match backend {
         DbBackend::Postgres => {
-            let spans = spans.map(|span| Fragment::fill(" + ({span}) * interval '1 microsecond'", &[("span", &span)]));
+            let spans = spans
+                .map(|span| Fragment::fill(" + ({span}) * interval '1 microsecond'", &[("span", &span)]));
             Fragment::fill("(now(){spans})", &[("spans", &Fragment::joined("", spans))])
         }
         DbBackend::MySql => {
-            let spans = spans.map(|span| Fragment::fill(" + INTERVAL ({span}) MICROSECOND", &[("span", &span)]));
-            Fragment::fill("(UTC_TIMESTAMP(6){spans})", &[("spans", &Fragment::joined("", spans))])
+            let spans =
+                spans.map(|span| Fragment::fill(" + INTERVAL ({span}) MICROSECOND", &[("span", &span)]));
+            Fragment::fill(
+                "(UTC_TIMESTAMP(6){spans})",
+                &[("spans", &Fragment::joined("", spans))],
+            )
         }
         _ => Fragment::fill(
             "strftime({time}, {spans})",
-            &[("time", &Fragment::text(SQLITE_TIME)), ("spans", &Fragment::joined(", ", spans))],
+            &[
+                ("time", &Fragment::text(SQLITE_TIME)),
+                ("spans", &Fragment::joined(", ", spans)),
+            ],
         ),
     }
 }

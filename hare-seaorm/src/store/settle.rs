@@ -71,7 +71,9 @@ pub(crate) async fn fail(
     let mut recorded = HashSet::new();
     for chunk in failures.chunks(CHUNK) {
         if names.backend != DbBackend::MySql {
-            let rows = db.query_all_raw(fail_statement(names, clock, token, chunk)).await?;
+            let rows = db
+                .query_all_raw(fail_statement(names, clock, token, chunk))
+                .await?;
             recorded.extend(sequences_of::<HashSet<i64>>(&rows)?);
             continue;
         }
@@ -80,10 +82,14 @@ pub(crate) async fn fail(
         let held = in_transaction(db, move |transaction| {
             Box::pin(async move {
                 let all: Vec<i64> = chunk.iter().map(|failure| failure.sequence).collect();
-                let rows = transaction.query_all_raw(held_statement(&names, token, &all, true)).await?;
+                let rows = transaction
+                    .query_all_raw(held_statement(&names, token, &all, true))
+                    .await?;
                 let held: HashSet<i64> = sequences_of(&rows)?;
                 if !held.is_empty() {
-                    transaction.execute_raw(fail_statement(&names, &clock, token, &chunk)).await?;
+                    transaction
+                        .execute_raw(fail_statement(&names, &clock, token, &chunk))
+                        .await?;
                 }
                 Ok(held)
             })
@@ -96,16 +102,30 @@ pub(crate) async fn fail(
 fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Failure]) -> Statement {
     let backend = names.backend;
     let sequences: Vec<i64> = failures.iter().map(|failure| failure.sequence).collect();
-    let dead: Vec<i64> = failures.iter().filter(|f| f.retry_after.is_none()).map(|f| f.sequence).collect();
+    let dead: Vec<i64> = failures
+        .iter()
+        .filter(|f| f.retry_after.is_none())
+        .map(|f| f.sequence)
+        .collect();
     let by_sequence = |value: &dyn Fn(&Failure) -> Value| {
         let padding = failures.last().into_iter().cycle();
-        let cases = failures.iter().chain(padding).take(failures.len().next_power_of_two()).map(|failure| {
-            Fragment::fill(
-                " WHEN {sequence} THEN {value}",
-                &[("sequence", &Fragment::value(failure.sequence)), ("value", &Fragment::value(value(failure)))],
-            )
-        });
-        Fragment::fill("CASE sequence{cases} END", &[("cases", &Fragment::joined("", cases))])
+        let cases = failures
+            .iter()
+            .chain(padding)
+            .take(failures.len().next_power_of_two())
+            .map(|failure| {
+                Fragment::fill(
+                    " WHEN {sequence} THEN {value}",
+                    &[
+                        ("sequence", &Fragment::value(failure.sequence)),
+                        ("value", &Fragment::value(value(failure))),
+                    ],
+                )
+            });
+        Fragment::fill(
+            "CASE sequence{cases} END",
+            &[("cases", &Fragment::joined("", cases))],
+        )
     };
     let delays = by_sequence(&|failure| match failure.retry_after {
         Some(delay) => span(backend, delay),
@@ -119,7 +139,11 @@ fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Fa
             &[("dead", &padded(&dead)), ("now", &clock.now(backend))],
         )
     };
-    let returning = if backend == DbBackend::MySql { "" } else { "\nRETURNING sequence" };
+    let returning = if backend == DbBackend::MySql {
+        ""
+    } else {
+        "\nRETURNING sequence"
+    };
     Fragment::fill(
         "{update} attempts = attempts + 1,\
          \n  last_error = {errors},\
@@ -129,7 +153,10 @@ fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Fa
          \nWHERE sequence IN ({sequences}) AND lease_token = {token} AND published_at IS NULL{returning}",
         &[
             ("update", &update(names)),
-            ("errors", &by_sequence(&|failure| Value::from(failure.error.as_str()))),
+            (
+                "errors",
+                &by_sequence(&|failure| Value::from(failure.error.as_str())),
+            ),
             ("next", &clock.after(backend, &delays)),
             ("dead_lettered_at", &dead_lettered_at),
             ("no_lease", &Fragment::text(NO_LEASE)),
@@ -186,21 +213,36 @@ pub(crate) async fn renew(
             // sqlx asks MySQL for the rows found, not those changed.
             held.extend(chunk);
         } else {
-            let rows = db.query_all_raw(held_statement(names, token, chunk, false)).await?;
+            let rows = db
+                .query_all_raw(held_statement(names, token, chunk, false))
+                .await?;
             held.extend(sequences_of::<HashSet<i64>>(&rows)?);
         }
     }
     Ok(held)
 }
 
-fn renew_statement(names: &TableNames, clock: &Clock, token: Uuid, lease: Duration, sequences: &[i64]) -> Statement {
-    let returning = if names.backend == DbBackend::MySql { "" } else { "\nRETURNING sequence" };
+fn renew_statement(
+    names: &TableNames,
+    clock: &Clock,
+    token: Uuid,
+    lease: Duration,
+    sequences: &[i64],
+) -> Statement {
+    let returning = if names.backend == DbBackend::MySql {
+        ""
+    } else {
+        "\nRETURNING sequence"
+    };
     Fragment::fill(
         "{update} lease_until = {until}\
          \nWHERE sequence IN ({sequences}) AND lease_token = {token} AND published_at IS NULL{returning}",
         &[
             ("update", &update(names)),
-            ("until", &clock.after(names.backend, &Fragment::value(span(names.backend, lease)))),
+            (
+                "until",
+                &clock.after(names.backend, &Fragment::value(span(names.backend, lease))),
+            ),
             ("sequences", &padded(sequences)),
             ("token", &Fragment::value(token)),
             ("returning", &Fragment::text(returning)),
@@ -245,8 +287,16 @@ mod tests {
         let names = TableNames::of::<outbox::Entity>(backend);
         let (clock, token) = (Clock::default(), Uuid::nil());
         let failures = [
-            Failure { sequence: 1, error: "refused".to_owned(), retry_after: Some(Duration::from_secs(1)) },
-            Failure { sequence: 2, error: "refused".to_owned(), retry_after: None },
+            Failure {
+                sequence: 1,
+                error: "refused".to_owned(),
+                retry_after: Some(Duration::from_secs(1)),
+            },
+            Failure {
+                sequence: 2,
+                error: "refused".to_owned(),
+                retry_after: None,
+            },
         ];
         [
             publish_statement(&names, &clock, &[1, 2]),

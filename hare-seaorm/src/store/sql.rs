@@ -50,9 +50,14 @@ impl Fragment {
         while let Some((before, after)) = rest.split_once('{') {
             let (name, following) = after.split_once('}').unwrap_or((after, ""));
             let part = parts.iter().find(|(known, _)| *known == name);
-            debug_assert!(part.is_some(), "the template names `{name}`, which it was not given");
+            debug_assert!(
+                part.is_some(),
+                "the template names `{name}`, which it was not given"
+            );
             whole.0.push(Piece::Text(before.to_owned()));
-            whole.0.extend(part.into_iter().flat_map(|(_, part)| part.0.iter().cloned()));
+            whole
+                .0
+                .extend(part.into_iter().flat_map(|(_, part)| part.0.iter().cloned()));
             rest = following;
         }
         whole.0.push(Piece::Text(rest.to_owned()));
@@ -91,7 +96,14 @@ pub(crate) const CHUNK: usize = 256;
 pub(crate) fn padded(sequences: &[i64]) -> Fragment {
     let length = sequences.len().next_power_of_two();
     let last = sequences.last().copied();
-    Fragment::list(sequences.iter().copied().chain(last.into_iter().cycle()).take(length).map(Value::from))
+    Fragment::list(
+        sequences
+            .iter()
+            .copied()
+            .chain(last.into_iter().cycle())
+            .take(length)
+            .map(Value::from),
+    )
 }
 
 #[cfg(test)]
@@ -101,11 +113,20 @@ mod tests {
     #[test]
     fn values_are_numbered_in_the_order_of_the_text() {
         let list = padded(&[7, 8, 9]);
-        let whole = Fragment::fill("a = {one} AND b IN ({list})", &[("list", &list), ("one", &Fragment::value(5_i64))]);
+        let whole = Fragment::fill(
+            "a = {one} AND b IN ({list})",
+            &[("list", &list), ("one", &Fragment::value(5_i64))],
+        );
         let postgres = whole.clone().into_statement(DbBackend::Postgres);
         assert_eq!(postgres.sql, "a = $1 AND b IN ($2, $3, $4, $5)");
-        assert_eq!(postgres.values.map(|values| values.0), Some([5_i64, 7, 8, 9, 9].map(Value::from).to_vec()));
-        assert_eq!(whole.into_statement(DbBackend::Sqlite).sql, "a = ? AND b IN (?, ?, ?, ?)");
+        assert_eq!(
+            postgres.values.map(|values| values.0),
+            Some([5_i64, 7, 8, 9, 9].map(Value::from).to_vec())
+        );
+        assert_eq!(
+            whole.into_statement(DbBackend::Sqlite).sql,
+            "a = ? AND b IN (?, ?, ?, ?)"
+        );
     }
 
     #[test]

@@ -16,9 +16,16 @@ pub(crate) struct TableNames {
 
 impl TableNames {
     pub(crate) fn of<E: OutboxEntity>(backend: DbBackend) -> Self {
-        let table = rendered(backend, Query::select().column(Asterisk).from(E::default().table_ref()));
+        let table = rendered(
+            backend,
+            Query::select().column(Asterisk).from(E::default().table_ref()),
+        );
         let table = table.strip_prefix("SELECT * FROM ").unwrap_or(&table).to_owned();
-        Self { backend, table: Fragment::text(table), columns: columns::<E> }
+        Self {
+            backend,
+            table: Fragment::text(table),
+            columns: columns::<E>,
+        }
     }
 
     /// Every column of the entity under its own name, as SeaORM reads it (enumerations as text on PostgreSQL).

@@ -9,7 +9,10 @@ use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, Tr
 use tokio::sync::oneshot;
 
 /// What is done in a transaction.
-pub(super) trait Work<T>: for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, DbErr>> + Send + 'static {}
+pub(super) trait Work<T>:
+    for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, DbErr>> + Send + 'static
+{
+}
 
 impl<T, W> Work<T> for W where
     W: for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, DbErr>> + Send + 'static
@@ -20,7 +23,10 @@ impl<T, W> Work<T> for W where
 ///
 /// # Cancel safety
 /// Dropped, the transaction still ends, by a rollback unless its commit had begun.
-pub(super) async fn in_transaction<T: Send + 'static>(db: &DatabaseConnection, work: impl Work<T>) -> Result<T, DbErr> {
+pub(super) async fn in_transaction<T: Send + 'static>(
+    db: &DatabaseConnection,
+    work: impl Work<T>,
+) -> Result<T, DbErr> {
     let db = db.clone();
     let (answer, answered) = oneshot::channel();
     tokio::spawn(async move {
@@ -30,7 +36,9 @@ pub(super) async fn in_transaction<T: Send + 'static>(db: &DatabaseConnection, w
     });
     match answered.await {
         Ok(result) => result,
-        Err(_) => Err(DbErr::Custom("the transaction's task ended without an answer".to_owned())),
+        Err(_) => Err(DbErr::Custom(
+            "the transaction's task ended without an answer".to_owned(),
+        )),
     }
 }
 
@@ -39,7 +47,9 @@ async fn run<T: Send>(
     work: impl Work<T>,
     answer: &oneshot::Sender<Result<T, DbErr>>,
 ) -> Result<T, DbErr> {
-    let transaction = db.begin_with_config(Some(IsolationLevel::ReadCommitted), None).await?;
+    let transaction = db
+        .begin_with_config(Some(IsolationLevel::ReadCommitted), None)
+        .await?;
     match work(&transaction).await {
         Ok(done) if !answer.is_closed() => {
             transaction.commit().await?;

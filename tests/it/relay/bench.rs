@@ -17,18 +17,26 @@ pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
 /// A relay with exact waits that is woken by nothing.
 pub(super) fn relay(db: &DatabaseConnection, delivery: impl OutboxDelivery<Model>) -> OutboxRelay {
-    OutboxRelay::new(db.clone(), delivery).without_wakeup().retry_spread(0.0).poll_interval(24 * 60 * MINUTE)
+    OutboxRelay::new(db.clone(), delivery)
+        .without_wakeup()
+        .retry_spread(0.0)
+        .poll_interval(24 * 60 * MINUTE)
 }
 
 /// A relay whose time the test moves.
-pub(super) fn relay_with_clock(db: &DatabaseConnection, delivery: impl OutboxDelivery<Model>) -> (OutboxRelay, TestClock) {
+pub(super) fn relay_with_clock(
+    db: &DatabaseConnection,
+    delivery: impl OutboxDelivery<Model>,
+) -> (OutboxRelay, TestClock) {
     let clock = TestClock::new();
     (relay(db, delivery).clock(clock.clone()), clock)
 }
 
 /// Writes an event that signals nobody, and answers its sequence.
 pub(super) async fn write(t: &TestDb, topic: &str, key: Option<&str>) -> i64 {
-    let mut message = OutboxMessage::new(topic, &"body").unwrap().wakeup(Arc::new(RecordingWakeup::default()));
+    let mut message = OutboxMessage::new(topic, &"body")
+        .unwrap()
+        .wakeup(Arc::new(RecordingWakeup::default()));
     if let Some(key) = key {
         message = message.ordering_key(key);
     }
@@ -48,19 +56,27 @@ pub(super) async fn write_keys<const N: usize>(t: &TestDb, keys: [&str; N]) -> [
 pub(super) fn at(t: &TestDb, seconds: f64) -> String {
     match t.backend {
         Backend::Postgres => format!("(now() + {seconds} * interval '1 second')"),
-        Backend::MariaDb => format!("(UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND)", (seconds * 1e6).round()),
+        Backend::MariaDb => format!(
+            "(UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND)",
+            (seconds * 1e6).round()
+        ),
         Backend::Sqlite => format!("strftime('%Y-%m-%d %H:%M:%f000+00:00', 'now', '{seconds:+} seconds')"),
     }
 }
 
 /// Changes a row by hand.
 pub(super) async fn set(t: &TestDb, sequence: i64, assignments: &str) {
-    t.execute(&format!("UPDATE hare_outbox SET {assignments} WHERE sequence = {sequence}")).await;
+    t.execute(&format!(
+        "UPDATE hare_outbox SET {assignments} WHERE sequence = {sequence}"
+    ))
+    .await;
 }
 
 pub(super) async fn row(t: &TestDb, sequence: i64) -> Model {
     let rows = t.outbox().await;
-    rows.into_iter().find(|row| row.sequence == sequence).expect("the row is there")
+    rows.into_iter()
+        .find(|row| row.sequence == sequence)
+        .expect("the row is there")
 }
 
 /// A token that no relay has, as the backend writes it.
@@ -100,7 +116,13 @@ pub(super) struct Sends {
 pub(super) fn asking() -> (Asking, Sends) {
     let (sender, sends) = mpsc::unbounded_channel();
     let closed = Arc::new(tokio::sync::Semaphore::new(0));
-    (Asking { sends: sender, closed: Arc::clone(&closed) }, Sends { sends, closed })
+    (
+        Asking {
+            sends: sender,
+            closed: Arc::clone(&closed),
+        },
+        Sends { sends, closed },
+    )
 }
 
 impl Sends {
@@ -117,7 +139,12 @@ impl Sends {
 impl OutboxDelivery for Asking {
     async fn deliver(&self, event: &Model) -> Result<Receipt, DeliveryError> {
         let (answer, answered) = oneshot::channel();
-        self.sends.send(Send { event: event.clone(), answer }).expect("the test is there");
+        self.sends
+            .send(Send {
+                event: event.clone(),
+                answer,
+            })
+            .expect("the test is there");
         match answered.await {
             Ok(answer) => answer.map(|()| Receipt::default()),
             // The test is not interested.
@@ -132,17 +159,22 @@ impl OutboxDelivery for Asking {
 }
 
 type Answers = Vec<Result<Receipt, DeliveryError>>;
+type Answering = Box<dyn Fn(&[Model]) -> Answers + std::marker::Send + Sync>;
 
 /// Notes each batch and answers as it is told.
 pub(super) struct Batches {
     pub(super) seen: Arc<Mutex<Vec<Vec<i64>>>>,
-    pub(super) answer: Box<dyn Fn(&[Model]) -> Answers + std::marker::Send + Sync>,
+    pub(super) answer: Answering,
     pub(super) keeps_order: bool,
 }
 
 impl Batches {
     pub(super) fn new(answer: impl Fn(&[Model]) -> Answers + std::marker::Send + Sync + 'static) -> Self {
-        Self { seen: Arc::default(), answer: Box::new(answer), keeps_order: false }
+        Self {
+            seen: Arc::default(),
+            answer: Box::new(answer),
+            keeps_order: false,
+        }
     }
 
     pub(super) fn accepting() -> Self {
@@ -191,7 +223,11 @@ impl Seen {
 
     /// Waits for the next statement that contains `part`.
     pub(super) async fn wait_for(&mut self, part: &str) {
-        while !within(self.0.recv()).await.expect("the pool is there").contains(part) {}
+        while !within(self.0.recv())
+            .await
+            .expect("the pool is there")
+            .contains(part)
+        {}
     }
 
     /// The statements that have ended since they were last looked at.
@@ -221,5 +257,7 @@ pub(super) async fn open_transactions(t: &TestDb) -> i64 {
 
 /// Fails a test that would wait for ever.
 pub(super) async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(30), future).await.expect("what the test waits for happens")
+    tokio::time::timeout(Duration::from_secs(30), future)
+        .await
+        .expect("what the test waits for happens")
 }

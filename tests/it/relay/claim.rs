@@ -7,8 +7,8 @@ use hare_seaorm_tests::{Backend, TestDb, on_backends, on_every_backend};
 use sea_orm::{ConnectionTrait, TransactionTrait};
 
 use super::bench::{
-    Batches, MINUTE, SECOND, Seen, asking, at, foreign_token, open_transactions, relay, relay_with_clock, row, sequences, set,
-    within, write, write_keys,
+    Batches, MINUTE, SECOND, Seen, asking, at, foreign_token, open_transactions, relay, relay_with_clock,
+    row, sequences, set, within, write, write_keys,
 };
 
 on_every_backend! {

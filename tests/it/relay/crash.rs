@@ -23,8 +23,14 @@ const LOG: &str = "HARE_TEST_RELAY_LOG";
 #[test]
 #[ignore = "run by the tests below, in processes of their own"]
 fn relay_process() {
-    let (Ok(url), Ok(log)) = (std::env::var(URL), std::env::var(LOG)) else { return };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (Ok(url), Ok(log)) = (std::env::var(URL), std::env::var(LOG)) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let mut options = ConnectOptions::new(url);
         options.max_connections(4).sqlx_logging(false);
@@ -56,7 +62,12 @@ fn relay_process() {
 
 fn start(t: &TestDb, log: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["relay::crash::relay_process", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "relay::crash::relay_process",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(URL, &t.url)
         .env(LOG, log)
         .stdin(Stdio::piped())
@@ -67,8 +78,16 @@ fn start(t: &TestDb, log: &Path) -> Child {
 
 async fn write_events(t: &TestDb) {
     let (series, number, id) = match t.backend {
-        Backend::Postgres => (format!("generate_series(0, {}) AS n", EVENTS - 1), "n", "gen_random_uuid()"),
-        _ => (format!("seq_0_to_{}", EVENTS - 1), "seq", "UNHEX(REPLACE(UUID(), '-', ''))"),
+        Backend::Postgres => (
+            format!("generate_series(0, {}) AS n", EVENTS - 1),
+            "n",
+            "gen_random_uuid()",
+        ),
+        _ => (
+            format!("seq_0_to_{}", EVENTS - 1),
+            "seq",
+            "UNHEX(REPLACE(UUID(), '-', ''))",
+        ),
     };
     t.execute(&format!(
         "INSERT INTO hare_outbox (id, topic, payload, headers, ordering_key)

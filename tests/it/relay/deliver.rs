@@ -168,7 +168,11 @@ impl OutboxDelivery for Limits {
     async fn deliver(&self, _: &Model) -> Result<Receipt, DeliveryError> {
         unreachable!("batches only")
     }
-    async fn deliver_batch(&self, events: &[Model], limits: BatchLimits) -> Vec<Result<Receipt, DeliveryError>> {
+    async fn deliver_batch(
+        &self,
+        events: &[Model],
+        limits: BatchLimits,
+    ) -> Vec<Result<Receipt, DeliveryError>> {
         self.0.send(limits).unwrap();
         events.iter().map(|_| Ok(Receipt::default())).collect()
     }
@@ -180,19 +184,34 @@ async fn a_shared_delivery_is_asked_like_the_one_inside() {
     write_keys(&t, [""]).await;
     let (sender, mut limits) = tokio::sync::mpsc::unbounded_channel();
     let shared: Arc<dyn OutboxDelivery> = Arc::new(Limits(sender));
-    relay(&t.db, shared).concurrency(7).delivery_timeout(Duration::from_secs(3)).poll_once().await.unwrap();
+    relay(&t.db, shared)
+        .concurrency(7)
+        .delivery_timeout(Duration::from_secs(3))
+        .poll_once()
+        .await
+        .unwrap();
     let limits = limits.recv().await.unwrap();
-    assert_eq!((limits.concurrency, limits.timeout, limits.is_stopping()), (7, Duration::from_secs(3), false));
+    assert_eq!(
+        (limits.concurrency, limits.timeout, limits.is_stopping()),
+        (7, Duration::from_secs(3), false)
+    );
 }
 
 #[tokio::test]
 async fn a_function_may_answer_with_any_error_and_its_own_delivery_error() {
     let t = TestDb::new(hare_seaorm_tests::Backend::Sqlite).await;
     let [text] = write_keys(&t, [""]).await;
-    relay(&t.db, CallableDelivery::new(|_: Model| async { Err::<(), _>("just text") })).poll_once().await.unwrap();
+    relay(
+        &t.db,
+        CallableDelivery::new(|_: Model| async { Err::<(), _>("just text") }),
+    )
+    .poll_once()
+    .await
+    .unwrap();
     assert_eq!(row(&t, text).await.last_error.as_deref(), Some("just text"));
     let [away] = write_keys(&t, [""]).await;
-    let unavailable = CallableDelivery::new(|_: Model| async { Err::<(), _>(DeliveryError::unavailable("away")) });
+    let unavailable =
+        CallableDelivery::new(|_: Model| async { Err::<(), _>(DeliveryError::unavailable("away")) });
     let outcome = relay(&t.db, unavailable).poll_once().await.unwrap();
     assert_eq!((outcome.failed, outcome.released), (0, 1));
     assert_eq!(row(&t, away).await.attempts, 0);

@@ -7,7 +7,8 @@ use hare_seaorm::delivery::DeliveryError;
 use hare_seaorm_tests::{TestDb, on_every_backend};
 
 use super::bench::{
-    MINUTE, SECOND, Seen, asking, at, foreign_token, relay, relay_with_clock, row, sequences, set, within, write_keys,
+    MINUTE, SECOND, Seen, asking, at, foreign_token, relay, relay_with_clock, row, sequences, set, within,
+    write_keys,
 };
 
 const RENEWAL: &str = "SET lease_until = ";

@@ -222,7 +222,11 @@ on_every_backend! {
 
 /// The stop was asked for: a second asker sees it too.
 async fn handle_is_stopping(handle: &hare_seaorm::RelayHandle) {
-    assert!(tokio::time::timeout(Duration::from_millis(1), handle.stop()).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(1), handle.stop())
+            .await
+            .is_err()
+    );
 }
 
 trait ClosedSoon {
@@ -252,7 +256,10 @@ impl OutboxDelivery for Peak {
         unreachable!("batches only")
     }
     async fn deliver_batch(&self, events: &[Model], _: BatchLimits) -> Vec<Result<Receipt, DeliveryError>> {
-        self.peak.fetch_max(self.under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.peak.fetch_max(
+            self.under_way.fetch_add(1, Ordering::SeqCst) + 1,
+            Ordering::SeqCst,
+        );
         if let Some(go_on) = &self.go_on {
             go_on.acquire().await.unwrap().forget();
         }
@@ -268,8 +275,15 @@ async fn a_burst_of_signals_never_polls_twice_at_once() {
     let t = TestDb::new(Backend::Sqlite).await;
     let wakeup = Arc::new(InProcessWakeup::new());
     let go_on = Arc::new(Semaphore::new(0));
-    let delivery = Peak { go_on: Some(Arc::clone(&go_on)), ..Peak::default() };
-    let handle = relay(&t.db, delivery.clone()).batch_size(1).wakeup(wakeup.clone()).start().unwrap();
+    let delivery = Peak {
+        go_on: Some(Arc::clone(&go_on)),
+        ..Peak::default()
+    };
+    let handle = relay(&t.db, delivery.clone())
+        .batch_size(1)
+        .wakeup(wakeup.clone())
+        .start()
+        .unwrap();
     for _ in 0..50 {
         enqueue(&t, "a", &wakeup).await;
     }
@@ -288,10 +302,17 @@ async fn a_burst_of_signals_never_polls_twice_at_once() {
 #[tokio::test]
 async fn bad_options_fail_every_way_of_starting() {
     let t = TestDb::new(Backend::Sqlite).await;
-    let bad = |size| relay(&t.db, MemoryDelivery::new()).batch_size(size).concurrency(0);
+    let bad = |size| {
+        relay(&t.db, MemoryDelivery::new())
+            .batch_size(size)
+            .concurrency(0)
+    };
     for size in [0, 10_001] {
         let text = bad(size).start().unwrap_err().to_string();
-        assert!(text.contains("`batch_size`") && text.contains("`concurrency`"), "{text}");
+        assert!(
+            text.contains("`batch_size`") && text.contains("`concurrency`"),
+            "{text}"
+        );
         assert!(matches!(bad(size).poll_once().await, Err(Error::Config(_))));
         assert!(matches!(bad(size).flush(1).await, Err(Error::Config(_))));
         assert!(bad(size).run_until(std::future::pending()).await.is_err());
@@ -304,16 +325,27 @@ async fn bad_options_fail_every_way_of_starting() {
 #[tokio::test]
 async fn a_wakeup_that_does_not_fit_fails_the_start() {
     let t = TestDb::new(Backend::Sqlite).await;
-    let refusing = Arc::new(RecordingWakeup { refuses: true, ..RecordingWakeup::default() });
-    let error = relay(&t.db, MemoryDelivery::new()).wakeup(refusing).start().unwrap_err();
+    let refusing = Arc::new(RecordingWakeup {
+        refuses: true,
+        ..RecordingWakeup::default()
+    });
+    let error = relay(&t.db, MemoryDelivery::new())
+        .wakeup(refusing)
+        .start()
+        .unwrap_err();
     assert_eq!(error, ConfigError::new("this database is refused"));
 }
 
 #[test]
 fn starting_outside_a_runtime_is_an_error() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let t = runtime.block_on(TestDb::new(Backend::Sqlite));
-    let error = OutboxRelay::new(t.db.clone(), MemoryDelivery::new()).start().unwrap_err();
+    let error = OutboxRelay::new(t.db.clone(), MemoryDelivery::new())
+        .start()
+        .unwrap_err();
     assert!(error.to_string().contains("tokio runtime"), "{error}");
     drop(runtime);
 }
@@ -325,7 +357,9 @@ async fn a_relay_is_woken_by_the_outboxs_own_wakeup() {
     let receiver = MemoryDelivery::new();
     let relay = OutboxRelay::new(t.db.clone(), receiver.clone()).poll_interval(60 * MINUTE);
     let handle = relay.start().unwrap();
-    outbox::enqueue(&t.db, OutboxMessage::new("a", &1).unwrap()).await.unwrap();
+    outbox::enqueue(&t.db, OutboxMessage::new("a", &1).unwrap())
+        .await
+        .unwrap();
     within(receiver.wait_for(1)).await;
     within(handle.stop()).await;
 }

@@ -31,7 +31,10 @@ impl<S: Subscriber> Layer<S> for Keep {
         if event.metadata().target().starts_with("hare_seaorm") {
             let mut text = Text(String::new());
             event.record(&mut text);
-            LINES.lock().unwrap().push(Line { level: *event.metadata().level(), text: text.0 });
+            LINES.lock().unwrap().push(Line {
+                level: *event.metadata().level(),
+                text: text.0,
+            });
         }
     }
 }
@@ -39,11 +42,19 @@ impl<S: Subscriber> Layer<S> for Keep {
 /// Keeps what is logged from now on.
 pub(super) fn listen() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Keep)).unwrap());
+    ONCE.call_once(|| {
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Keep)).unwrap()
+    });
 }
 
 /// Everything logged that names this.
 pub(super) fn about(what: &impl ToString) -> Vec<Line> {
     let what = what.to_string();
-    LINES.lock().unwrap().iter().filter(|line| line.text.contains(&what)).cloned().collect()
+    LINES
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| line.text.contains(&what))
+        .cloned()
+        .collect()
 }

@@ -7,14 +7,21 @@ use hare_seaorm::outbox::Model;
 use hare_seaorm::{CallableDelivery, Error, MemoryDelivery};
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
 
-use super::bench::{MINUTE, SECOND, asking, at, foreign_token, relay, relay_with_clock, row, set, within, write_keys};
+use super::bench::{
+    MINUTE, SECOND, asking, at, foreign_token, relay, relay_with_clock, row, set, within, write_keys,
+};
 use super::logs;
 
 /// Steals an event from the relay that delivers it.
 async fn steal(t: &TestDb, sequence: i64) {
     let until = at(t, 3600.0);
     let token = foreign_token(t);
-    set(t, sequence, &format!("lease_token = {token}, lease_until = {until}, leased_by = 'the thief'")).await;
+    set(
+        t,
+        sequence,
+        &format!("lease_token = {token}, lease_until = {until}, leased_by = 'the thief'"),
+    )
+    .await;
 }
 
 on_every_backend! {
@@ -135,7 +142,7 @@ on_every_backend! {
         }
     }
 
-    // catalogue J11
+    // catalogue J11, L4
     async fn an_event_that_failed_for_the_last_time_is_a_dead_letter(t: TestDb) {
         logs::listen();
         let [event, behind] = write_keys(&t, ["a", "a"]).await;
@@ -157,7 +164,6 @@ on_every_backend! {
         clock.advance(60 * MINUTE);
         assert_eq!(relay.poll_once().await.unwrap().claimed, 0, "it holds its key");
         assert_eq!(row(&t, behind).await.attempts, 0);
-        // catalogue L4
         let levels: Vec<_> = logs::about(&dead.id).into_iter().map(|line| line.level).collect();
         assert_eq!(levels, [tracing::Level::WARN, tracing::Level::WARN, tracing::Level::ERROR]);
     }
@@ -275,9 +281,22 @@ async fn long_batches_are_settled_in_chunks() {
     }
     let receiver = MemoryDelivery::new();
     receiver.fail_when(|event: &Model| (event.sequence % 2 == 0).then(|| DeliveryError::failed("refused")));
-    let outcome = relay(&t.db, receiver.clone()).batch_size(1000).poll_once().await.unwrap();
-    assert_eq!((outcome.claimed, outcome.delivered, outcome.failed), (600, 300, 300));
+    let outcome = relay(&t.db, receiver.clone())
+        .batch_size(1000)
+        .poll_once()
+        .await
+        .unwrap();
+    assert_eq!(
+        (outcome.claimed, outcome.delivered, outcome.failed),
+        (600, 300, 300)
+    );
     let rows = t.outbox().await;
-    assert!(rows.iter().all(|row| (row.sequence % 2 == 0) == row.published_at.is_none()));
-    assert!(rows.iter().all(|row| row.lease_token.is_none() && (row.attempts == 1) == row.published_at.is_none()));
+    assert!(
+        rows.iter()
+            .all(|row| (row.sequence % 2 == 0) == row.published_at.is_none())
+    );
+    assert!(
+        rows.iter()
+            .all(|row| row.lease_token.is_none() && (row.attempts == 1) == row.published_at.is_none())
+    );
 }
