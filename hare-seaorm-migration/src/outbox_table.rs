@@ -112,14 +112,25 @@ impl OutboxTable {
         Table::create()
             .table(self.name)
             // AUTOINCREMENT on SQLite, so that a cleaned-up sequence is never given out again.
-            .col(ColumnDef::new("sequence").big_integer().not_null().auto_increment().primary_key())
+            .col(
+                ColumnDef::new("sequence")
+                    .big_integer()
+                    .not_null()
+                    .auto_increment()
+                    .primary_key(),
+            )
             .col(ColumnDef::new("id").uuid().not_null())
             .col(dialect.key("topic").not_null())
             .col(dialect.json("payload"))
             .col(dialect.json("headers"))
             .col(dialect.key("ordering_key"))
             .col(dialect.key("idempotency_key"))
-            .col(dialect.time("created_at").not_null().default(Expr::cust(format!("({})", dialect.now))))
+            .col(
+                dialect
+                    .time("created_at")
+                    .not_null()
+                    .default(Expr::cust(format!("({})", dialect.now))),
+            )
             .col(ColumnDef::new("attempts").integer().not_null().default(0))
             .col(ColumnDef::new("max_attempts").integer())
             .col(ColumnDef::new("last_error").text())
@@ -145,7 +156,9 @@ impl OutboxTable {
     fn common_indexes(&self) -> Vec<IndexCreateStatement> {
         vec![
             self.index("id", &["id"]).unique().take(),
-            self.index("idempotency_key", &["idempotency_key"]).unique().take(),
+            self.index("idempotency_key", &["idempotency_key"])
+                .unique()
+                .take(),
             self.index("topic", &["topic", "sequence"]),
         ]
     }
@@ -160,9 +173,15 @@ impl OutboxTable {
                 .and_where(Expr::col("dead_lettered_at").is_null())
                 .take(),
             // Dead letters included: they hold back their key.
-            self.index("lane", &["ordering_key", "sequence"]).and_where(unpublished()).take(),
-            self.index("published", &["published_at"]).and_where(Expr::col("published_at").is_not_null()).take(),
-            self.index("dead", &["dead_lettered_at"]).and_where(Expr::col("dead_lettered_at").is_not_null()).take(),
+            self.index("lane", &["ordering_key", "sequence"])
+                .and_where(unpublished())
+                .take(),
+            self.index("published", &["published_at"])
+                .and_where(Expr::col("published_at").is_not_null())
+                .take(),
+            self.index("dead", &["dead_lettered_at"])
+                .and_where(Expr::col("dead_lettered_at").is_not_null())
+                .take(),
         ]);
         indexes
     }

@@ -84,7 +84,9 @@ pub struct ConfigError {
 impl ConfigError {
     /// One problem.
     pub fn new(problem: impl Into<String>) -> Self {
-        Self { problems: vec![problem.into()] }
+        Self {
+            problems: vec![problem.into()],
+        }
     }
 
     /// Several problems found together. `None` if there are none.
@@ -123,20 +125,32 @@ impl Error {
     }
 
     pub(crate) fn validation(what: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Validation { what: what.into(), reason: reason.into(), source: None }
+        Self::Validation {
+            what: what.into(),
+            reason: reason.into(),
+            source: None,
+        }
     }
 
     pub(crate) fn unsupported(what: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Unsupported { what: what.into(), reason: reason.into() }
+        Self::Unsupported {
+            what: what.into(),
+            reason: reason.into(),
+        }
     }
 
     /// Gives a failed statement on the *outbox* its place: a broken key, something to retry, or a plain failure.
     pub(crate) fn database(during: &'static str, source: DbErr) -> Self {
         match Fault::of(&source) {
-            Some(Fault::Integrity) => Self::Integrity { reason: format!("while {during}"), source: Some(source) },
-            Some(Fault::Retryable) => {
-                Self::Retryable { what: during, reason: "the database gave it up for another".to_owned(), source: Some(source) }
-            }
+            Some(Fault::Integrity) => Self::Integrity {
+                reason: format!("while {during}"),
+                source: Some(source),
+            },
+            Some(Fault::Retryable) => Self::Retryable {
+                what: during,
+                reason: "the database gave it up for another".to_owned(),
+                source: Some(source),
+            },
             None => Self::Database { during, source },
         }
     }
@@ -144,7 +158,11 @@ impl Error {
 
 impl From<Error> for DbErr {
     fn from(error: Error) -> Self {
-        DbErr::TryIntoErr { from: "a captured write", into: "an outbox event", source: Arc::new(error) }
+        DbErr::TryIntoErr {
+            from: "a captured write",
+            into: "an outbox event",
+            source: Arc::new(error),
+        }
     }
 }
 

@@ -1,8 +1,92 @@
 //! Transactional outbox and change capture for SeaORM 2.
+//!
+//! Writing a row and announcing it are two operations: between them, announcements get lost or lie. Here every ORM write of an
+//! annotated entity also writes an *event*, a row of the table `hare_outbox`, in the same transaction, and a *relay* delivers
+//! each committed event at least once, in order per key.
+//!
+//! ```
+//! mod loan {
+//!     use hare_seaorm::ChangeCapture;
+//!     use sea_orm::entity::prelude::*;
+//!
+//!     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+//!     #[sea_orm(table_name = "loan")]
+//!     #[hare(capture(app = "library", payload = "before_and_after"))]
+//!     pub struct Model {
+//!         #[sea_orm(primary_key)]
+//!         pub id: i32,
+//!         pub status: String,
+//!     }
+//!
+//!     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+//!     pub enum Relation {}
+//!     // no `impl ActiveModelBehavior`: the derive writes it
+//! }
+//!
+//! # use sea_orm_migration::{MigrationTrait, MigratorTrait};
+//! struct Migrator;
+//!
+//! impl MigratorTrait for Migrator {
+//!     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+//!         hare_seaorm_migration::migrations() // and then the application's own
+//!     }
+//! }
+//!
+//! use hare_seaorm::{MemoryDelivery, OutboxRelay};
+//! use sea_orm::{ConnectOptions, ConnectionTrait, Database, IntoActiveModel, Schema, Set};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let db = Database::connect(ConnectOptions::new("sqlite::memory:").max_connections(1).to_owned()).await?;
+//! Migrator::up(&db, None).await?;
+//! db.execute(&Schema::new(db.get_database_backend()).create_table_from_entity(loan::Entity)).await?;
+//!
+//! let delivery = MemoryDelivery::new();
+//! let relay = OutboxRelay::new(db.clone(), delivery.clone()).start()?;
+//!
+//! let new = loan::ActiveModel { status: Set("open".to_owned()), ..Default::default() };
+//! let mut returned = new.insert(&db).await?.into_active_model(); // the row and its event commit together
+//! returned.status = Set("returned".to_owned());
+//! returned.update(&db).await?;
+//!
+//! delivery.wait_for(2).await;
+//! assert_eq!(delivery.topics(), ["library.loan.inserted", "library.loan.updated"]);
+//! relay.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! | for | see |
+//! |---|---|
+//! | capturing an entity's writes, hooks of your own | [`ChangeCapture`], [`CaptureBehavior`] |
+//! | events of your own | [`outbox::enqueue()`], [`OutboxMessage`] |
+//! | delivering events | [`OutboxRelay`], [`delivery`] |
+//! | a transaction that wakes the relays when it commits | [`begin`], [`Transaction`], [`wakeup`] |
+//! | what can go wrong | [`Error`], [`Error::find`] |
+//! | a connection type of your own | [`connection::register`] |
+//!
+//! # What is guaranteed
+//!
+//! A captured write and its event commit together or not at all: also when the caller catches the error and goes on in the
+//! transaction, and when the future is dropped half-way. Named exceptions: a captured write that is dropped half-way in a *plain*
+//! SeaORM transaction which is then committed, and one of generic code that is dropped between SeaORM's two hooks; use
+//! [`begin`], whose transaction then refuses to commit. On MySQL and MariaDB any statement dropped in a plain transaction leaves
+//! sqlx's connection out of step with the server; a transaction of ours lets it run to its end instead.
+//!
+//! # Features
+//!
+//! | feature | |
+//! |---|---|
+//! | `macros` (default) | the derive macros |
+//! | `testing` | a clock that tests can move |
+//! | `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `runtime-*`, `mock`, `stream`, `sqlite-use-returning-for-3_35`, `mariadb-use-returning` | SeaORM's, passed through |
+//! | `with-*`, `postgres-array`, `postgres-vector` | SeaORM's column types; turn on here what you turn on there, or their values cannot be captured |
+//!
+//! The runtime is tokio.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-
-// Lets the derive macros' `::hare_seaorm` paths work inside this crate too.
-extern crate self as hare_seaorm;
+#![warn(unreachable_pub)]
 
 pub mod capture;
 pub mod connection;
@@ -29,3 +113,8 @@ pub use wakeup::{InProcessWakeup, OutboxWakeup};
 
 #[doc(hidden)]
 pub mod __private;
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -12,11 +12,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sea_orm::{
-    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult, IsolationLevel,
-    QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession, TransactionTrait,
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
+    IsolationLevel, QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession,
+    TransactionTrait,
 };
 
-use crate::connection::{Conn, Kind, begin_pooled};
+use tokio::sync::watch;
+
+use crate::connection::{self, Conn, Kind};
 use crate::error::Error;
 use crate::outbox::{self, OutboxEntity};
 use crate::wakeup::OutboxWakeup;
@@ -30,7 +33,9 @@ use crate::wakeup::OutboxWakeup;
 /// # Cancel safety
 /// Dropped half-way, the transaction is rolled back and its connection goes back to the pool clean.
 pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
-    Ok(Transaction::root(begin_pooled(db).await?))
+    let db = db.clone();
+    let inner = connection::uncut(async move { connection::begin(&db).await }).await?;
+    Ok(Transaction::root(inner))
 }
 
 /// A SeaORM transaction, usable wherever one is, that also carries the signals of its events.
@@ -38,7 +43,9 @@ pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
 /// Dropped without a commit it is rolled back, and signals nothing.
 #[derive(Debug)]
 pub struct Transaction {
-    inner: DatabaseTransaction,
+    /// Shared with statements that go on to their end when their caller is dropped.
+    inner: Arc<DatabaseTransaction>,
+    under_way: watch::Sender<usize>,
     state: Arc<State>,
 }
 
@@ -55,8 +62,6 @@ struct State {
 pub(crate) enum Spoiled {
     /// A captured write was dropped after its row and before its event.
     CutWrite,
-    /// A `begin` on it was dropped: where its savepoints stand is unknown.
-    CutBegin,
     /// The database rolled the whole transaction back.
     Gone,
 }
@@ -68,16 +73,16 @@ impl Spoiled {
                 "a captured write was dropped half-way in this transaction, so its row may have no event; nothing of the \
                  transaction can be committed, roll it back and run it again"
             }
-            Self::CutBegin => {
-                "a nested `begin` was dropped half-way in this transaction; nothing of it can be committed, roll it back and \
-                 run it again"
-            }
             Self::Gone => {
                 "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from its \
                  beginning"
             }
         };
-        Error::Retryable { what: "the transaction", reason: reason.to_owned(), source: None }
+        Error::Retryable {
+            what: "the transaction",
+            reason: reason.to_owned(),
+            source: None,
+        }
     }
 }
 
@@ -87,7 +92,9 @@ pub(crate) struct Signalled(Vec<(Arc<dyn OutboxWakeup>, BTreeSet<String>)>);
 
 impl std::fmt::Debug for Signalled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(_, topics)| topics)).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|(_, topics)| topics))
+            .finish()
     }
 }
 
@@ -98,10 +105,6 @@ impl Signalled {
             Some((_, all)) => all.extend(topics),
             None => self.0.push((Arc::clone(wakeup), topics.into_iter().collect())),
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     fn join(&mut self, other: Self) {
@@ -133,7 +136,15 @@ impl Signalled {
 
 impl Transaction {
     fn root(inner: DatabaseTransaction) -> Self {
-        Self { inner, state: Arc::default() }
+        Self::new(inner, State::default())
+    }
+
+    fn new(inner: DatabaseTransaction, state: State) -> Self {
+        Self {
+            inner: Arc::new(inner),
+            under_way: watch::Sender::new(0),
+            state: Arc::new(state),
+        }
     }
 
     /// Keeps signals until the commit.
@@ -162,12 +173,12 @@ impl Transaction {
     /// Not cancel safe: dropped while `COMMIT` is pending, it may or may not have happened, as with any transaction.
     pub async fn commit(self) -> Result<(), DbErr> {
         if let Err(spoiled) = self.check() {
-            // What the server still holds open must not stay open; that it may be gone already is what the error says.
-            let _ = self.inner.rollback().await;
+            // What the server still holds must not stay open; that it may be gone already is what the error says.
+            let _ = self.rollback().await;
             return Err(spoiled);
         }
-        let Self { inner, state } = self;
-        inner.commit().await?;
+        let state = Arc::clone(&self.state);
+        self.into_inner().await?.commit().await?;
         let signalled = std::mem::take(&mut *state.signals());
         match &state.parent {
             Some(parent) => parent.signals().join(signalled),
@@ -183,28 +194,73 @@ impl Transaction {
     /// # Cancel safety
     /// Dropped half-way, the transaction is rolled back all the same.
     pub async fn rollback(self) -> Result<(), DbErr> {
-        self.inner.rollback().await
+        self.into_inner().await?.rollback().await
     }
 
-    /// Begins a nested transaction and watches that the beginning is not cut: SeaORM's own is not safe against that.
-    async fn nest<F>(&self, beginning: F) -> Result<Self, DbErr>
+    /// The transaction underneath, once no statement of a dropped caller is under way on it any more.
+    async fn into_inner(self) -> Result<DatabaseTransaction, DbErr> {
+        // It cannot be closed: `self` holds the sender.
+        let _ = self.under_way.subscribe().wait_for(|count| *count == 0).await;
+        Arc::try_unwrap(self.inner).map_err(|_| DbErr::Custom("the transaction is still in use".to_owned()))
+    }
+
+    /// Runs a statement on the transaction underneath.
+    ///
+    /// On MySQL it goes on to its end when the caller is dropped: sqlx's connection there would take its answer for the next
+    /// statement's.
+    async fn statement<T, F>(
+        &self,
+        run: impl FnOnce(Arc<DatabaseTransaction>) -> F + Send,
+    ) -> Result<T, DbErr>
     where
-        F: Future<Output = Result<DatabaseTransaction, DbErr>> + Send,
+        T: Send + 'static,
+        F: Future<Output = Result<T, DbErr>> + Send + 'static,
     {
-        struct Watch<'a>(Option<&'a Transaction>);
-        impl Drop for Watch<'_> {
+        self.check()?;
+        let running = run(Arc::clone(&self.inner));
+        match ConnectionTrait::get_database_backend(&*self.inner) {
+            DbBackend::MySql => self.uncut(running).await,
+            _ => running.await,
+        }
+    }
+
+    /// Begins a nested transaction, which is undone if nobody takes it.
+    ///
+    /// SeaORM's own beginning does not survive being dropped: it rolls back the outer transaction and leaves its handle in
+    /// autocommit.
+    async fn nest<F>(&self, begin: impl FnOnce(Arc<DatabaseTransaction>) -> F + Send) -> Result<Self, DbErr>
+    where
+        F: Future<Output = Result<DatabaseTransaction, DbErr>> + Send + 'static,
+    {
+        self.check()?;
+        let begun = self.uncut(begin(Arc::clone(&self.inner))).await?;
+        Ok(Self::new(
+            begun,
+            State {
+                parent: Some(Arc::clone(&self.state)),
+                ..State::default()
+            },
+        ))
+    }
+
+    async fn uncut<T, F>(&self, work: F) -> Result<T, DbErr>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, DbErr>> + Send + 'static,
+    {
+        struct UnderWay(watch::Sender<usize>);
+        impl Drop for UnderWay {
             fn drop(&mut self) {
-                if let Some(transaction) = self.0 {
-                    transaction.spoil(Spoiled::CutBegin);
-                }
+                self.0.send_modify(|count| *count -= 1);
             }
         }
-        self.check()?;
-        let mut watch = Watch(Some(self));
-        let begun = beginning.await;
-        watch.0 = None;
-        let state = State { parent: Some(Arc::clone(&self.state)), ..State::default() };
-        Ok(Self { inner: begun?, state: Arc::new(state) })
+        self.under_way.send_modify(|count| *count += 1);
+        let under_way = UnderWay(self.under_way.clone());
+        connection::uncut(async move {
+            let _under_way = under_way;
+            work.await
+        })
+        .await
     }
 
     async fn run<F, T, E>(self, callback: F) -> Result<T, TransactionError<E>>
@@ -235,11 +291,10 @@ impl State {
         self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A cut write is undone with the innermost savepoint; what the database rolled back, or a lost count of savepoints, takes
-    /// the outer transactions with it.
+    /// A cut write is undone with the innermost savepoint; what the database rolled back takes the outer transactions with it.
     fn spoil(&self, spoiled: Spoiled) {
         self.spoiled().get_or_insert(spoiled);
-        if spoiled != Spoiled::CutWrite
+        if spoiled == Spoiled::Gone
             && let Some(parent) = &self.parent
         {
             parent.spoil(spoiled);
@@ -259,7 +314,7 @@ impl Deref for Transaction {
 #[async_trait::async_trait]
 impl ConnectionTrait for Transaction {
     fn get_database_backend(&self) -> DbBackend {
-        ConnectionTrait::get_database_backend(&self.inner)
+        ConnectionTrait::get_database_backend(&*self.inner)
     }
     fn support_returning(&self) -> bool {
         self.inner.support_returning()
@@ -268,20 +323,21 @@ impl ConnectionTrait for Transaction {
         self.inner.is_mock_connection()
     }
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.check()?;
-        self.inner.execute_raw(statement).await
+        self.statement(|inner| async move { inner.execute_raw(statement).await })
+            .await
     }
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.check()?;
-        self.inner.execute_unprepared(sql).await
+        let sql = sql.to_owned();
+        self.statement(|inner| async move { inner.execute_unprepared(&sql).await })
+            .await
     }
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        self.check()?;
-        self.inner.query_one_raw(statement).await
+        self.statement(|inner| async move { inner.query_one_raw(statement).await })
+            .await
     }
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.check()?;
-        self.inner.query_all_raw(statement).await
+        self.statement(|inner| async move { inner.query_all_raw(statement).await })
+            .await
     }
 }
 
@@ -290,7 +346,7 @@ impl sea_orm::StreamTrait for Transaction {
     type Stream<'a> = <DatabaseTransaction as sea_orm::StreamTrait>::Stream<'a>;
 
     fn get_database_backend(&self) -> DbBackend {
-        ConnectionTrait::get_database_backend(&self.inner)
+        ConnectionTrait::get_database_backend(&*self.inner)
     }
 
     fn stream_raw<'a>(
@@ -319,17 +375,19 @@ impl TransactionTrait for Transaction {
     type Transaction = Self;
 
     async fn begin(&self) -> Result<Self, DbErr> {
-        self.nest(self.inner.begin()).await
+        self.nest(|inner| async move { inner.begin().await }).await
     }
     async fn begin_with_config(
         &self,
         isolation_level: Option<IsolationLevel>,
         access_mode: Option<AccessMode>,
     ) -> Result<Self, DbErr> {
-        self.nest(self.inner.begin_with_config(isolation_level, access_mode)).await
+        self.nest(move |inner| async move { inner.begin_with_config(isolation_level, access_mode).await })
+            .await
     }
     async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
-        self.nest(self.inner.begin_with_options(options)).await
+        self.nest(move |inner| async move { inner.begin_with_options(options).await })
+            .await
     }
     async fn transaction<F, T, E>(&self, callback: F) -> Result<T, TransactionError<E>>
     where
@@ -351,7 +409,10 @@ impl TransactionTrait for Transaction {
         T: Send,
         E: std::fmt::Display + std::fmt::Debug + Send,
     {
-        let nested = self.begin_with_config(isolation_level, access_mode).await.map_err(TransactionError::Connection)?;
+        let nested = self
+            .begin_with_config(isolation_level, access_mode)
+            .await
+            .map_err(TransactionError::Connection)?;
         nested.run(callback).await
     }
 }
@@ -367,7 +428,10 @@ impl TransactionTrait for Transaction {
 /// [`Error::Database`] if a statement that carries the signal failed. A wakeup that fails is logged.
 /// # Cancel safety
 /// Dropped half-way, the signal may be lost, which costs a relay one poll interval.
-pub async fn signal_after_commit<C, T>(db: &C, topics: impl IntoIterator<Item = T> + Send) -> Result<(), Error>
+pub async fn signal_after_commit<C, T>(
+    db: &C,
+    topics: impl IntoIterator<Item = T> + Send,
+) -> Result<(), Error>
 where
     C: ConnectionTrait,
     T: Into<String>,
@@ -380,7 +444,9 @@ where
     let conn = Conn::new(db);
     match conn.kind() {
         Kind::Pool(_) => signalled.send().await,
-        _ => deliver_signals(conn, signalled).await.map_err(|source| Error::database("signalling relays", source))?,
+        _ => deliver_signals(conn, signalled)
+            .await
+            .map_err(|source| Error::database("signalling relays", source))?,
     }
     Ok(())
 }

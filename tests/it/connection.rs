@@ -5,12 +5,16 @@ use hare_seaorm::connection::{ConnectionRef, register};
 use hare_seaorm_tests::shop::widget;
 use hare_seaorm_tests::{Shop, on_every_backend};
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DatabaseConnection, DatabaseExecutor, DatabaseTransaction, DbBackend, DbErr,
-    EntityTrait, ExecResult, MockDatabase, MockExecResult, QueryResult, Set, Statement, TransactionError, TransactionTrait,
+    ActiveModelTrait, ConnectionTrait, DatabaseConnection, DatabaseExecutor, DatabaseTransaction, DbBackend,
+    DbErr, EntityTrait, ExecResult, MockDatabase, MockExecResult, QueryResult, Set, Statement,
+    TransactionError, TransactionTrait,
 };
 
 fn new() -> widget::after::ActiveModel {
-    widget::after::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }
+    widget::after::ActiveModel {
+        name: Set("nut".to_owned()),
+        ..Default::default()
+    }
 }
 
 macro_rules! wrapper {
@@ -94,15 +98,31 @@ on_every_backend! {
 // SeaORM's mock keeps exactly the statements it would have without capture.
 #[tokio::test]
 async fn on_a_mock_connection_capture_is_off() {
-    let row = widget::after::Model { id: 1, name: "nut".to_owned(), size: 7, note: None };
+    let row = widget::after::Model {
+        id: 1,
+        name: "nut".to_owned(),
+        size: 7,
+        note: None,
+    };
     let mock = MockDatabase::new(DbBackend::Postgres)
         .append_query_results([[row.clone()], [row.clone()]])
-        .append_exec_results([MockExecResult { last_insert_id: 0, rows_affected: 1 }]);
+        .append_exec_results([MockExecResult {
+            last_insert_id: 0,
+            rows_affected: 1,
+        }]);
     let db = mock.into_connection();
     assert_eq!(new().insert(&db).await.unwrap(), row);
     assert_eq!(ActiveModelTrait::insert(new(), &db).await.unwrap(), row);
     assert_eq!(row.delete(&db).await.unwrap().rows_affected, 1);
-    let log: Vec<String> = db.into_transaction_log().iter().flat_map(|entry| entry.statements().to_vec()).map(|statement| statement.sql).collect();
+    let log: Vec<String> = db
+        .into_transaction_log()
+        .iter()
+        .flat_map(|entry| entry.statements().to_vec())
+        .map(|statement| statement.sql)
+        .collect();
     assert_eq!(log.len(), 3, "{log:#?}");
-    assert!(log[0].starts_with(r#"INSERT INTO "widget""#) && log[0] == log[1] && log[2].starts_with("DELETE"), "{log:#?}");
+    assert!(
+        log[0].starts_with(r#"INSERT INTO "widget""#) && log[0] == log[1] && log[2].starts_with("DELETE"),
+        "{log:#?}"
+    );
 }

@@ -1,4 +1,5 @@
 //! The integration tests, in one binary that mirrors `hare-seaorm/src`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod capture;
 mod connection;

@@ -29,7 +29,11 @@ async fn insert(t: &TestDb, columns: &[(&str, String)]) -> Result<(), DbErr> {
             }
         }
     }
-    let sql = format!("INSERT INTO hare_outbox ({}) VALUES ({})", names.join(", "), values.join(", "));
+    let sql = format!(
+        "INSERT INTO hare_outbox ({}) VALUES ({})",
+        names.join(", "),
+        values.join(", ")
+    );
     t.db.execute_unprepared(&sql).await.map(drop)
 }
 

@@ -12,7 +12,9 @@ use serde_json::json;
 const SILENT: Vec<Vec<String>> = Vec::new();
 
 fn told(topic: &str, wakeup: &RecordingWakeup) -> OutboxMessage {
-    OutboxMessage::new(topic, &json!(1)).unwrap().wakeup(Arc::new(wakeup.clone()))
+    OutboxMessage::new(topic, &json!(1))
+        .unwrap()
+        .wakeup(Arc::new(wakeup.clone()))
 }
 
 on_every_backend! {

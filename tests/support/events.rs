@@ -29,14 +29,20 @@ impl TestDb {
 
     /// The rows of the outbox, in sequence order.
     pub async fn outbox(&self) -> Vec<outbox::Model> {
-        let rows = outbox::Entity::find().order_by_asc(outbox::Column::Sequence).all(&self.db).await;
+        let rows = outbox::Entity::find()
+            .order_by_asc(outbox::Column::Sequence)
+            .all(&self.db)
+            .await;
         rows.expect("the outbox can be read")
     }
 
     /// Every event so far, which are then gone.
     pub async fn take_events(&self) -> Vec<Event> {
         let events = self.events().await;
-        outbox::Entity::delete_many().exec(&self.db).await.expect("the outbox can be emptied");
+        outbox::Entity::delete_many()
+            .exec(&self.db)
+            .await
+            .expect("the outbox can be emptied");
         events
     }
 

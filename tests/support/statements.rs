@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use sea_orm::DatabaseConnection;
+use tokio::sync::watch;
 
 /// The statements that reached a pool since it was watched. `BEGIN`, `COMMIT` and unprepared ones are not among them.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,13 @@ impl Statements {
         let seen = Arc::clone(&statements.seen);
         db.set_metric_callback(move |info| seen.lock().unwrap().push(info.statement.sql.clone()));
         statements
+    }
+
+    /// A counter that can be awaited, of the statements that have ended on this pool from now on.
+    pub fn count(db: &mut DatabaseConnection) -> watch::Receiver<usize> {
+        let (sender, receiver) = watch::channel(0);
+        db.set_metric_callback(move |_| sender.send_modify(|count| *count += 1));
+        receiver
     }
 
     pub fn take(&self) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use hare_seaorm::wakeup::{OutboxWakeup, Signals, WakeupError};
 use hare_seaorm::ConfigError;
+use hare_seaorm::wakeup::{OutboxWakeup, Signals, WakeupError};
 use sea_orm::{DatabaseConnection, DbBackend};
 
 /// Notes every signal; fails or refuses when told to.
@@ -24,11 +24,19 @@ impl RecordingWakeup {
 impl OutboxWakeup for RecordingWakeup {
     async fn signal(&self, topics: &[String]) -> Result<(), WakeupError> {
         self.heard.lock().unwrap().push(topics.to_vec());
-        if self.fails { Err(WakeupError::new("the wakeup is told to fail")) } else { Ok(()) }
+        if self.fails {
+            Err(WakeupError::new("the wakeup is told to fail"))
+        } else {
+            Ok(())
+        }
     }
 
     fn check(&self, _backend: DbBackend) -> Result<(), ConfigError> {
-        if self.refuses { Err(ConfigError::new("this database is refused")) } else { Ok(()) }
+        if self.refuses {
+            Err(ConfigError::new("this database is refused"))
+        } else {
+            Ok(())
+        }
     }
 
     async fn listen(&self, _db: &DatabaseConnection, _signals: &Signals) -> Result<(), WakeupError> {

@@ -152,7 +152,10 @@ impl<E: EntityTrait> Declaration<E> {
     /// The field of a stored column.
     pub(crate) fn field_of(&self, column: E::Column) -> &'static str {
         let same = |other: &E::Column| IdenStatic::as_str(other) == IdenStatic::as_str(&column);
-        self.stored.iter().find(|(_, stored)| same(stored)).map_or_else(|| column.as_str(), |(field, _)| field)
+        self.stored
+            .iter()
+            .find(|(_, stored)| same(stored))
+            .map_or_else(|| column.as_str(), |(field, _)| field)
     }
 
     /// The entity's table, without its schema.
@@ -168,7 +171,9 @@ pub fn name_of_module(module_path: &str) -> String {
         .split('_')
         .filter_map(|word| {
             let mut letters = word.trim_start_matches("r#").chars();
-            letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+            letters
+                .next()
+                .map(|first| first.to_uppercase().chain(letters).collect::<String>())
         })
         .collect()
 }

@@ -31,18 +31,32 @@ pub(crate) struct Change<'a, E: EntityTrait> {
 
 /// The primary key's values of a row.
 pub(crate) fn key_of<M: ModelTrait>(row: &M) -> Vec<Value> {
-    <M::Entity as EntityTrait>::PrimaryKey::iter().map(|key| row.get(key.into_column())).collect()
+    <M::Entity as EntityTrait>::PrimaryKey::iter()
+        .map(|key| row.get(key.into_column()))
+        .collect()
 }
 
 impl<'a, E: CapturedEntity> Change<'a, E> {
     /// A row was inserted, and is this.
     pub(crate) fn inserted(row: &'a E::Model) -> Self {
-        Self { operation: Operation::Insert, key: key_of(row), changed: None, before: None, after: Some(row) }
+        Self {
+            operation: Operation::Insert,
+            key: key_of(row),
+            changed: None,
+            before: None,
+            after: Some(row),
+        }
     }
 
     /// The row of this key was deleted, and was this.
     pub(crate) fn deleted(key: Vec<Value>, before: Option<&'a E::Model>) -> Self {
-        Self { operation: Operation::Delete, key, changed: None, before, after: None }
+        Self {
+            operation: Operation::Delete,
+            key,
+            changed: None,
+            before,
+            after: None,
+        }
     }
 
     /// The event of this change.
@@ -130,7 +144,9 @@ impl<'a, E: CapturedEntity> Change<'a, E> {
 
 /// The fields of the primary key, in the order of its columns.
 fn key_names<E: EntityTrait>(declaration: &Declaration<E>) -> Vec<&'static str> {
-    E::PrimaryKey::iter().map(|key| declaration.field_of(key.into_column())).collect()
+    E::PrimaryKey::iter()
+        .map(|key| declaration.field_of(key.into_column()))
+        .collect()
 }
 
 fn write_image<E: CapturedEntity>(
@@ -208,7 +224,10 @@ mod tests {
         let short = shorten(long.clone());
         assert_eq!(short.chars().count(), KEY_LIMIT);
         assert!(short.starts_with(&"ä".repeat(190)));
-        let hash: String = Sha256::digest(long.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = Sha256::digest(long.as_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(short, format!("{}#{hash}", "ä".repeat(190)));
         assert_ne!(short, shorten(format!("{}b", "ä".repeat(299))));
         assert_eq!(shorten("ä".repeat(255)), "ä".repeat(255));

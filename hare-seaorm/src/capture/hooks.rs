@@ -12,14 +12,17 @@
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
-    ActiveModelTrait, ActiveValue, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Iterable, TryIntoModel,
+    ActiveModelTrait, ActiveValue, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Iterable,
+    TryIntoModel,
 };
 
+use super::CaptureBehavior;
 use super::declaration::{CapturedEntity, OnPool, Operation};
 use super::engine::savepoint::{end_held, hold};
-use super::engine::{self, LockFor, ModelOf, Route, Target, changes_nothing, locked_row, route, write_events};
+use super::engine::{
+    self, LockFor, ModelOf, Route, Target, changes_nothing, locked_row, route, write_events,
+};
 use super::envelope::{Change, key_of};
-use super::CaptureBehavior;
 use crate::connection::{Conn, Kind};
 use crate::error::Error;
 use crate::transaction::deliver_signals;
@@ -42,7 +45,11 @@ fn halves<E: CapturedEntity>(conn: Conn<'_>, operation: Operation) -> Result<Hal
     let declaration = E::declaration();
     match (conn.kind(), declaration.on_pool) {
         (Kind::Pool(_), OnPool::Refuse) => Err(Error::unsupported(
-            format!("a generic {} of `{}` on a pool", operation.as_str(), declaration.label()),
+            format!(
+                "a generic {} of `{}` on a pool",
+                operation.as_str(),
+                declaration.label()
+            ),
             "SeaORM runs it as a statement of its own, which cannot be one transaction with its event; run it in a transaction, \
              call the entity's own method, or accept it with `on_pool = \"non_atomic\"` in `#[hare(capture(...))]`",
         )),
@@ -56,7 +63,7 @@ pub async fn before_save<A, C>(active_model: A, db: &C, insert: bool) -> Result<
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     let conn = Conn::new(db);
@@ -96,7 +103,7 @@ pub async fn before_delete<A, C>(active_model: A, db: &C) -> Result<A, DbErr>
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     let conn = Conn::new(db);
@@ -130,7 +137,11 @@ where
     let was_read = |column| matches!(active_model.get(column), ActiveValue::Unchanged(_));
     if halves != Halves::Plain && <A::Entity as EntityTrait>::Column::iter().all(was_read) {
         let row = active_model.clone().try_into_model()?;
-        let telling = tell(Conn::new(db), halves, Change::<A::Entity>::deleted(key_of(&row), Some(&row)));
+        let telling = tell(
+            Conn::new(db),
+            halves,
+            Change::<A::Entity>::deleted(key_of(&row), Some(&row)),
+        );
         telling.await?;
     }
     CaptureBehavior::after_delete(active_model, db).await

@@ -15,7 +15,7 @@ pub fn insert<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<Mode
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     Box::pin(async move {
@@ -30,7 +30,7 @@ pub fn update<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<Mode
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
     Box::pin(async move {
@@ -41,7 +41,10 @@ where
 }
 
 /// `ActiveModel::update_without_returning`: like SeaORM's, it runs no `after_save`.
-pub fn update_without_returning<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<UpdateResult, DbErr>>
+pub fn update_without_returning<'a, A, C>(
+    active_model: A,
+    db: &'a C,
+) -> BoxFuture<'a, Result<UpdateResult, DbErr>>
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
@@ -58,10 +61,14 @@ pub fn save<'a, A, C>(active_model: A, db: &'a C) -> BoxFuture<'a, Result<A, DbE
 where
     A: ActiveModelTrait + CaptureBehavior + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
     C: ConnectionTrait,
 {
-    let saved = if active_model.is_update() { update(active_model, db) } else { insert(active_model, db) };
+    let saved = if active_model.is_update() {
+        update(active_model, db)
+    } else {
+        insert(active_model, db)
+    };
     Box::pin(async move { Ok(saved.await?.into_active_model()) })
 }
 

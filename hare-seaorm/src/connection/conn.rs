@@ -1,9 +1,7 @@
 //! Any connection behind one object-safe view, so that the engine is compiled once and not once per connection type.
 
 use futures_util::future::BoxFuture;
-use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, StatementBuilder,
-};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, StatementBuilder};
 
 use super::kind::{self, DataStatement, Kind, downcast_statement};
 use crate::error::Error;
@@ -20,13 +18,18 @@ pub(crate) struct Conn<'a> {
 
 impl std::fmt::Debug for Conn<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Conn").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("Conn")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a> Conn<'a> {
     pub(crate) fn new<C: ConnectionTrait>(connection: &'a C) -> Self {
-        Self { inner: connection, kind: kind::of(connection) }
+        Self {
+            inner: connection,
+            kind: kind::of(connection),
+        }
     }
 
     pub(crate) fn kind(&self) -> Kind<'a> {
@@ -68,12 +71,24 @@ trait DynConnection: Sync {
     fn returning(&self) -> bool;
     fn mock(&self) -> bool;
     fn execute_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<ExecResult, DbErr>>;
-    fn query_one_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>>;
-    fn query_all_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>>;
+    fn query_one_data<'s>(
+        &'s self,
+        statement: DataStatement<'s>,
+    ) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>>;
+    fn query_all_data<'s>(
+        &'s self,
+        statement: DataStatement<'s>,
+    ) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>>;
     fn execute_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<ExecResult, DbErr>>;
     fn execute_text<'s>(&'s self, sql: &'s str) -> BoxFuture<'s, Result<ExecResult, DbErr>>;
-    fn query_one_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>>;
-    fn query_all_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>>;
+    fn query_one_statement<'s>(
+        &'s self,
+        statement: Statement,
+    ) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>>;
+    fn query_all_statement<'s>(
+        &'s self,
+        statement: Statement,
+    ) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>>;
 }
 
 macro_rules! typed {
@@ -101,10 +116,16 @@ impl<C: ConnectionTrait> DynConnection for C {
     fn execute_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<ExecResult, DbErr>> {
         typed!(self, execute, statement)
     }
-    fn query_one_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>> {
+    fn query_one_data<'s>(
+        &'s self,
+        statement: DataStatement<'s>,
+    ) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>> {
         typed!(self, query_one, statement)
     }
-    fn query_all_data<'s>(&'s self, statement: DataStatement<'s>) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>> {
+    fn query_all_data<'s>(
+        &'s self,
+        statement: DataStatement<'s>,
+    ) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>> {
         typed!(self, query_all, statement)
     }
     fn execute_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<ExecResult, DbErr>> {
@@ -113,10 +134,16 @@ impl<C: ConnectionTrait> DynConnection for C {
     fn execute_text<'s>(&'s self, sql: &'s str) -> BoxFuture<'s, Result<ExecResult, DbErr>> {
         self.execute_unprepared(sql)
     }
-    fn query_one_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>> {
+    fn query_one_statement<'s>(
+        &'s self,
+        statement: Statement,
+    ) -> BoxFuture<'s, Result<Option<QueryResult>, DbErr>> {
         self.query_one_raw(statement)
     }
-    fn query_all_statement<'s>(&'s self, statement: Statement) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>> {
+    fn query_all_statement<'s>(
+        &'s self,
+        statement: Statement,
+    ) -> BoxFuture<'s, Result<Vec<QueryResult>, DbErr>> {
         self.query_all_raw(statement)
     }
 }
@@ -147,19 +174,31 @@ impl ConnectionTrait for Conn<'_> {
     async fn execute<S: StatementBuilder>(&self, statement: &S) -> Result<ExecResult, DbErr> {
         match downcast_statement(statement) {
             Some(data) => self.inner.execute_data(data).await,
-            None => self.inner.execute_statement(self.backend().build(statement)).await,
+            None => {
+                self.inner
+                    .execute_statement(self.backend().build(statement))
+                    .await
+            }
         }
     }
     async fn query_one<S: StatementBuilder>(&self, statement: &S) -> Result<Option<QueryResult>, DbErr> {
         match downcast_statement(statement) {
             Some(data) => self.inner.query_one_data(data).await,
-            None => self.inner.query_one_statement(self.backend().build(statement)).await,
+            None => {
+                self.inner
+                    .query_one_statement(self.backend().build(statement))
+                    .await
+            }
         }
     }
     async fn query_all<S: StatementBuilder>(&self, statement: &S) -> Result<Vec<QueryResult>, DbErr> {
         match downcast_statement(statement) {
             Some(data) => self.inner.query_all_data(data).await,
-            None => self.inner.query_all_statement(self.backend().build(statement)).await,
+            None => {
+                self.inner
+                    .query_all_statement(self.backend().build(statement))
+                    .await
+            }
         }
     }
 }

@@ -3,7 +3,10 @@
 //! SeaORM hands us `&C` with no `'static` bound, so `Any` cannot be used: types are told apart with [`typeid::of`], which
 //! ignores lifetimes. A cast is sound where the target type has no lifetime parameter, or is covariant in it and is given no
 //! longer one than the reference itself.
-#![allow(unsafe_code, reason = "the casts described above, each with its argument beside it")]
+#![allow(
+    unsafe_code,
+    reason = "the casts described above, each with its argument beside it"
+)]
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -79,7 +82,10 @@ pub fn register<C: ConnectionTrait + 'static>(look: fn(&C) -> ConnectionRef<'_>)
             ConnectionRef::Transaction => Erased::Transaction,
         }
     });
-    registry().write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<C>(), erased);
+    registry()
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(TypeId::of::<C>(), erased);
 }
 
 /// What `connection` is.
@@ -111,7 +117,12 @@ pub(crate) fn of<C: ConnectionTrait>(connection: &C) -> Kind<'_> {
         let conn: &Conn<'_> = unsafe { &*address.cast() };
         return conn.kind();
     }
-    match registry().read().unwrap_or_else(PoisonError::into_inner).get(&id).map(|look| look(address)) {
+    match registry()
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&id)
+        .map(|look| look(address))
+    {
         // SAFETY: `look` derived the pointer from `connection` with its lifetime, which is the lifetime given back here.
         Some(Erased::Pool(pool)) => Kind::Pool(unsafe { &*pool }),
         Some(Erased::Transaction) => Kind::Transaction,

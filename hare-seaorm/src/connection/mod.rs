@@ -7,7 +7,7 @@ mod begin;
 mod conn;
 mod kind;
 
-pub(crate) use begin::begin_pooled;
+pub(crate) use begin::{begin, uncut};
 pub(crate) use conn::{Conn, unknown_connection};
 pub(crate) use kind::Kind;
 pub use kind::{ConnectionRef, register};

@@ -128,7 +128,7 @@ fn write_nested(out: &mut String, value: &Value, room: usize) -> Result<(), Enco
                 write_f32(out, *element)
             })?;
         }
-        // PostgreSQL prints it so; the `/32` of a single host stays, as in its cast to text.
+        // As PostgreSQL's cast to text gives it: the `/32` of a single host stays.
         #[cfg(feature = "with-ipnetwork")]
         Value::IpNetwork(Some(value)) => put(out, format_args!("\"{value}\"")),
         // Lower case and colons, as PostgreSQL prints it.
@@ -873,7 +873,7 @@ mod tests {
         );
     }
 
-    // catalogue B12
+    // catalogue B11, B12
     #[cfg(feature = "postgres-vector")]
     #[test]
     fn a_vector_is_a_list_of_numbers() {
@@ -881,7 +881,6 @@ mod tests {
 
         assert_eq!(written(PgVector::from(vec![0.1, 1.0, -2.5])), "[0.1,1.0,-2.5]");
         assert_eq!(written(PgVector::from(vec![])), "[]");
-        // catalogue B11
         assert_eq!(written(PgVector::from(vec![f32::NAN, 1.0])), r#"["NaN",1.0]"#);
     }
 

@@ -113,9 +113,14 @@ pub(super) fn append<T: Serialize + ?Sized>(
             ));
         }
         Some(Fault::TooDeep) => return Err(EncodeError::too_deep(depth_limit)),
-        None => {}
+        Some(Fault::Failed) | None => {}
     }
     written.map_err(|cause| EncodeError::caused("it could not be serialised", cause))?;
+    if fault.get().is_some() {
+        return Err(EncodeError::new(
+            "a part of it could not be serialised, and its `Serialize` went on as if it had been",
+        ));
+    }
     check_depth(&out[start..], depth_limit)
 }
 
@@ -201,6 +206,8 @@ pub(crate) fn contains_nul(json: &str) -> bool {
 enum Fault {
     NotFinite,
     TooDeep,
+    /// Anything else, in a nested value. The text broke off there.
+    Failed,
 }
 
 /// Where the serialiser stands. Copied into each nested value, so leaving one needs no bookkeeping.
@@ -262,10 +269,14 @@ struct Nested<'a, 'v, T: ?Sized> {
 
 impl<T: Serialize + ?Sized> Serialize for Nested<'_, '_, T> {
     fn serialize<S: Serializer>(&self, inner: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Checked {
+        let written = self.value.serialize(Checked {
             inner,
             state: self.state,
-        })
+        });
+        if written.is_err() && self.state.fault.get().is_none() {
+            self.state.fault.set(Some(Fault::Failed));
+        }
+        written
     }
 }
 
@@ -707,19 +718,31 @@ mod tests {
         );
     }
 
-    // catalogue B7
+    // catalogue B6, B7
     #[test]
-    fn nan_whose_error_the_application_dropped_is_still_refused() {
-        struct Careless;
-        impl Serialize for Careless {
+    fn a_fault_whose_error_the_application_dropped_is_still_refused() {
+        struct Careless<T>(T);
+        impl<T: Serialize> Serialize for Careless<T> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeSeq as _;
                 let mut list = serializer.serialize_seq(None)?;
-                let _ = list.serialize_element(&f64::NAN);
+                let _ = list.serialize_element(&self.0);
                 list.end()
             }
         }
-        assert!(to_text(&Careless).is_err());
+        assert!(
+            to_text(&Careless(f64::NAN))
+                .unwrap_err()
+                .to_string()
+                .contains("NaN")
+        );
+        assert!(
+            to_text(&Careless(HashMap::from([(vec![1], 1)])))
+                .unwrap_err()
+                .to_string()
+                .contains("a part of it")
+        );
+        assert_eq!(to_text(&Careless(1)).unwrap(), "[1]");
     }
 
     // catalogue B6

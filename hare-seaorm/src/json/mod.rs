@@ -9,4 +9,4 @@ mod text;
 pub use text::JsonText;
 
 pub(crate) use column::write_value;
-pub(crate) use encoding::{EncodeError, contains_nul, to_text, write_string};
+pub(crate) use encoding::{contains_nul, to_text, write_string};

@@ -38,10 +38,9 @@ impl JsonText {
     /// [`Error::Validation`] if the value holds NaN or an infinity at any depth, nests more than 127 lists and objects in one
     /// another, or fails to serialise.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
-        match to_text(value) {
-            Ok(text) => Ok(Self(text)),
-            Err(error) => Err(error.into_validation("the value")),
-        }
+        to_text(value)
+            .map(Self::from_trusted)
+            .map_err(|error| error.into_validation("the value"))
     }
 
     /// Takes a JSON text as it is.

@@ -48,7 +48,9 @@ pub async fn enqueue<C: ConnectionTrait>(db: &C, message: OutboxMessage) -> Resu
     }
     match conn.kind() {
         Kind::Pool(_) => signalled.send().await,
-        _ => deliver_signals(conn, signalled).await.map_err(|source| Error::database("signalling relays", source))?,
+        _ => deliver_signals(conn, signalled)
+            .await
+            .map_err(|source| Error::database("signalling relays", source))?,
     }
     Ok(Enqueued { event: stored })
 }

@@ -83,7 +83,9 @@ pub fn set_wakeup(wakeup: impl OutboxWakeup) -> Result<(), ConfigError> {
 
 impl OutboxEntity for Entity {
     fn wakeup() -> Option<Arc<dyn OutboxWakeup>> {
-        Some(Arc::clone(WAKEUP.get_or_init(|| Arc::new(InProcessWakeup::new()))))
+        Some(Arc::clone(
+            WAKEUP.get_or_init(|| Arc::new(InProcessWakeup::new())),
+        ))
     }
 }
 

@@ -41,7 +41,10 @@ pub struct OutboxMessage {
 
 impl std::fmt::Debug for OutboxMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OutboxMessage").field("topic", &self.topic).field("payload", &"[redacted]").finish_non_exhaustive()
+        f.debug_struct("OutboxMessage")
+            .field("topic", &self.topic)
+            .field("payload", &"[redacted]")
+            .finish_non_exhaustive()
     }
 }
 
@@ -54,9 +57,19 @@ impl OutboxMessage {
     pub fn new<T: Serialize + ?Sized>(topic: impl Into<String>, payload: &T) -> Result<Self, Error> {
         let payload = to_text(payload).map_err(|error| error.into_validation("the payload"))?;
         if payload == "null" {
-            return Err(Error::validation("the payload", "it is null; an event says something, if only `{}`"));
+            return Err(Error::validation(
+                "the payload",
+                "it is null; an event says something, if only `{}`",
+            ));
         }
-        Ok(Self { id: None, topic: topic.into(), payload, headers: Vec::new(), ordering_key: None, wakeup: None })
+        Ok(Self {
+            id: None,
+            topic: topic.into(),
+            payload,
+            headers: Vec::new(),
+            ordering_key: None,
+            wakeup: None,
+        })
     }
 
     /// Events of one key are delivered strictly in order. At most 255 characters.
@@ -72,12 +85,20 @@ impl OutboxMessage {
     ///
     /// # Errors
     /// [`Error::Validation`] if the name is empty, or the value has no JSON form.
-    pub fn header<T: Serialize + ?Sized>(mut self, name: impl Into<String>, value: &T) -> Result<Self, Error> {
+    pub fn header<T: Serialize + ?Sized>(
+        mut self,
+        name: impl Into<String>,
+        value: &T,
+    ) -> Result<Self, Error> {
         let name = name.into();
         if name.is_empty() {
-            return Err(Error::validation("a header's name", "it is empty; give the header a name"));
+            return Err(Error::validation(
+                "a header's name",
+                "it is empty; give the header a name",
+            ));
         }
-        let value = to_text(value).map_err(|error| error.into_validation(format!("the header `{}`", shown(&name))))?;
+        let value = to_text(value)
+            .map_err(|error| error.into_validation(format!("the header `{}`", shown(&name))))?;
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value));
         Ok(self)
@@ -108,13 +129,19 @@ impl OutboxMessage {
         if let Some(id) = self.id
             && id.get_version_num() != 7
         {
-            let reason = format!("{id} is a UUID of version {}; events have version 7, `Uuid::now_v7()`", id.get_version_num());
+            let reason = format!(
+                "{id} is a UUID of version {}; events have version 7, `Uuid::now_v7()`",
+                id.get_version_num()
+            );
             return Err(Error::validation("the id", reason));
         }
         let headers = object(&self.headers);
         for (what, text) in [("the payload", &self.payload), ("a header", &headers)] {
             if refuse_nul && contains_nul(text) {
-                return Err(Error::validation(what, "it holds a NUL character, which PostgreSQL cannot keep in a text"));
+                return Err(Error::validation(
+                    what,
+                    "it holds a NUL character, which PostgreSQL cannot keep in a text",
+                ));
             }
         }
         Ok(NewEvent {
@@ -132,7 +159,10 @@ fn check_key(what: &str, text: &str, refuse_nul: bool) -> Result<(), Error> {
     let reason = if text.is_empty() {
         "it is empty".to_owned()
     } else if length > KEY_LIMIT {
-        format!("`{}` has {length} characters; at most {KEY_LIMIT} fit", shown(text))
+        format!(
+            "`{}` has {length} characters; at most {KEY_LIMIT} fit",
+            shown(text)
+        )
     } else if refuse_nul && text.contains('\0') {
         "it holds a NUL character, which PostgreSQL cannot keep in a text".to_owned()
     } else {
@@ -145,7 +175,11 @@ fn check_key(what: &str, text: &str, refuse_nul: bool) -> Result<(), Error> {
 fn shown(text: &str) -> String {
     const SHOWN: usize = 40;
     let start: String = text.chars().take(SHOWN).collect();
-    if start.len() < text.len() { format!("{start}...") } else { start }
+    if start.len() < text.len() {
+        format!("{start}...")
+    } else {
+        start
+    }
 }
 
 fn object(headers: &[(String, String)]) -> String {

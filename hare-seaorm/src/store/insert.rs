@@ -2,8 +2,8 @@
 
 use sea_orm::sea_query::{Expr, ExprTrait, InsertStatement, Query, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, DbErr, FromQueryResult, Iterable, QueryFilter,
-    QuerySelect, QueryTrait,
+    ColumnTrait, ConnectionTrait, DbBackend, DbErr, FromQueryResult, Iterable, QueryFilter, QuerySelect,
+    QueryTrait,
 };
 use uuid::Uuid;
 
@@ -38,15 +38,22 @@ pub(crate) async fn insert<O: OutboxEntity>(conn: Conn<'_>, events: &[NewEvent])
 }
 
 /// Adds one event and gives it back as it is stored.
-pub(crate) async fn insert_returning<O: OutboxEntity>(conn: Conn<'_>, event: &NewEvent) -> Result<O::Model, DbErr> {
+pub(crate) async fn insert_returning<O: OutboxEntity>(
+    conn: Conn<'_>,
+    event: &NewEvent,
+) -> Result<O::Model, DbErr> {
     let mut insert = statement::<O>(conn.backend(), std::slice::from_ref(event));
     let stored = if conn.returns_rows() {
-        let columns = O::Column::iter().map(|column| column.select_as(column.into_returning_expr(conn.backend())));
+        let columns =
+            O::Column::iter().map(|column| column.select_as(column.into_returning_expr(conn.backend())));
         insert.returning(Query::returning().exprs(columns));
         conn.query_one(&insert).await?
     } else {
         conn.execute(&insert).await?;
-        let by_id = O::find().filter(ExprTrait::eq(Expr::col("id"), event.id)).limit(1).into_query();
+        let by_id = O::find()
+            .filter(ExprTrait::eq(Expr::col("id"), event.id))
+            .limit(1)
+            .into_query();
         conn.query_one(&by_id).await?
     };
     let row = stored.ok_or(DbErr::RecordNotInserted)?;
@@ -55,7 +62,13 @@ pub(crate) async fn insert_returning<O: OutboxEntity>(conn: Conn<'_>, event: &Ne
 
 fn statement<O: OutboxEntity>(backend: DbBackend, events: &[NewEvent]) -> InsertStatement {
     let mut insert = Query::insert();
-    insert.into_table(O::default().table_ref()).columns(["id", "topic", "payload", "headers", "ordering_key"]);
+    insert.into_table(O::default().table_ref()).columns([
+        "id",
+        "topic",
+        "payload",
+        "headers",
+        "ordering_key",
+    ]);
     for event in events {
         insert.values_panic([
             Expr::val(event.id),

@@ -33,7 +33,9 @@ struct Subscription<'a> {
 
 impl Drop for Subscription<'_> {
     fn drop(&mut self) {
-        self.wakeup.listeners().retain(|listener| !listener.is_same(&self.signals));
+        self.wakeup
+            .listeners()
+            .retain(|listener| !listener.is_same(&self.signals));
     }
 }
 
@@ -48,7 +50,10 @@ impl OutboxWakeup for InProcessWakeup {
 
     async fn listen(&self, _db: &DatabaseConnection, signals: &Signals) -> Result<(), WakeupError> {
         self.listeners().push(signals.clone());
-        let _subscription = Subscription { wakeup: self, signals: signals.clone() };
+        let _subscription = Subscription {
+            wakeup: self,
+            signals: signals.clone(),
+        };
         std::future::pending().await
     }
 }

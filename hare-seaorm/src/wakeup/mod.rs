@@ -59,6 +59,8 @@ pub struct WakeupError {
 impl WakeupError {
     /// Wraps the transport's error.
     pub fn new(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { source: source.into() }
+        Self {
+            source: source.into(),
+        }
     }
 }

@@ -4,24 +4,37 @@ use hare_seaorm::Error;
 use hare_seaorm_tests::shop::{plain, widget};
 use hare_seaorm_tests::{Backend, Shop, TestDb, on_every_backend};
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, ModelTrait, Set, TransactionTrait, Unchanged,
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, ModelTrait, Set,
+    TransactionTrait, Unchanged,
 };
 
 type Widget = widget::both::ActiveModel;
 
 fn new() -> Widget {
-    Widget { name: Set("nut".to_owned()), ..Default::default() }
+    Widget {
+        name: Set("nut".to_owned()),
+        ..Default::default()
+    }
 }
 
 fn own() -> plain::ActiveModel {
-    plain::ActiveModel { name: Set("own".to_owned()), ..Default::default() }
+    plain::ActiveModel {
+        name: Set("own".to_owned()),
+        ..Default::default()
+    }
 }
 
 /// Makes every event fail, from now on, while the outbox can still be read.
 async fn break_the_outbox(t: &TestDb) {
     match t.backend {
-        Backend::Postgres | Backend::Sqlite => t.execute("ALTER TABLE hare_outbox RENAME COLUMN headers TO broken").await,
-        Backend::MariaDb => t.execute("ALTER TABLE hare_outbox CHANGE headers broken longtext").await,
+        Backend::Postgres | Backend::Sqlite => {
+            t.execute("ALTER TABLE hare_outbox RENAME COLUMN headers TO broken")
+                .await
+        }
+        Backend::MariaDb => {
+            t.execute("ALTER TABLE hare_outbox CHANGE headers broken longtext")
+                .await
+        }
     }
 }
 

@@ -10,7 +10,10 @@ use serde_json::json;
 
 macro_rules! new_widget {
     ($module:ident) => {
-        widget::$module::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }
+        widget::$module::ActiveModel {
+            name: Set("nut".to_owned()),
+            ..Default::default()
+        }
     };
 }
 
@@ -196,7 +199,11 @@ mod text_key {
     #[sea_orm(table_name = "text_key")]
     #[hare(capture(app = "shop"))]
     pub struct Model {
-        #[sea_orm(primary_key, auto_increment = false, column_type = "String(StringLen::N(400))")]
+        #[sea_orm(
+            primary_key,
+            auto_increment = false,
+            column_type = "String(StringLen::N(400))"
+        )]
         pub name: String,
     }
 

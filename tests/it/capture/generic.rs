@@ -4,8 +4,8 @@ use hare_seaorm::Error;
 use hare_seaorm_tests::shop::{line, widget};
 use hare_seaorm_tests::{Shop, on_every_backend};
 use sea_orm::{
-    ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, ModelTrait, Set,
-    TransactionTrait, Unchanged,
+    ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, ModelTrait,
+    Set, TransactionTrait, Unchanged,
 };
 use serde_json::json;
 
@@ -37,7 +37,10 @@ where
 }
 
 fn new() -> widget::both::ActiveModel {
-    widget::both::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }
+    widget::both::ActiveModel {
+        name: Set("nut".to_owned()),
+        ..Default::default()
+    }
 }
 
 on_every_backend! {

@@ -2,11 +2,17 @@
 
 use hare_seaorm_tests::shop::hooked::{self, hooks_of};
 use hare_seaorm_tests::{Shop, on_every_backend};
-use sea_orm::{ActiveModelBehavior, ActiveModelTrait, EntityTrait, IntoActiveModel, NotSet, Set, TransactionTrait, Unchanged};
+use sea_orm::{
+    ActiveModelBehavior, ActiveModelTrait, EntityTrait, IntoActiveModel, NotSet, Set, TransactionTrait,
+    Unchanged,
+};
 use serde_json::json;
 
 fn new(name: &str) -> hooked::ActiveModel {
-    hooked::ActiveModel { id: NotSet, name: Set(name.to_owned()) }
+    hooked::ActiveModel {
+        id: NotSet,
+        name: Set(name.to_owned()),
+    }
 }
 
 on_every_backend! {

@@ -5,21 +5,29 @@ use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::{Backend, Event, Shop, on_backends, on_every_backend};
 use sea_orm::prelude::Decimal;
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Set, TransactionTrait, TryIntoModel, Unchanged,
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Set, TransactionTrait,
+    TryIntoModel, Unchanged,
 };
 use serde_json::json;
 
 macro_rules! new_widget {
     ($module:ident) => {
-        widget::$module::ActiveModel { name: Set("nut".to_owned()), ..Default::default() }
+        widget::$module::ActiveModel {
+            name: Set("nut".to_owned()),
+            ..Default::default()
+        }
     };
 }
 
 fn names_in(event: &Event) -> Vec<String> {
     // serde_json sorts the keys of an object; the text keeps them as they were written.
-    let mut positions: Vec<_> = event.payload.as_object().unwrap().keys().map(|key| {
-        (event.text.find(&format!("\"{key}\":")).unwrap(), key.clone())
-    }).collect();
+    let mut positions: Vec<_> = event
+        .payload
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|key| (event.text.find(&format!("\"{key}\":")).unwrap(), key.clone()))
+        .collect();
     positions.sort();
     positions.into_iter().map(|(_, key)| key).collect()
 }
@@ -266,8 +274,11 @@ on_every_backend! {
     }
 
     async fn an_enum_and_a_decimal_travel_in_their_own_forms(t: Shop) {
+        let customer = customer::ActiveModel { name: Set("Ada".to_owned()), password: Set("secret".to_owned()), email: Set(None), ..Default::default() };
+        let customer = customer.insert(&t.db).await.unwrap();
+        t.take_events().await;
         let new = order::ActiveModel {
-            customer_id: Set(1),
+            customer_id: Set(customer.id),
             status: Set(order::Status::Open),
             total: Set(Decimal::new(125_000, 4)),
             ..Default::default()

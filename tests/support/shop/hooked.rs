@@ -39,7 +39,10 @@ fn ran(what: String) {
 #[hare_seaorm::behavior]
 impl ActiveModelBehavior for ActiveModel {
     fn new() -> Self {
-        Self { id: NotSet, name: Set("fresh".to_owned()) }
+        Self {
+            id: NotSet,
+            name: Set("fresh".to_owned()),
+        }
     }
 
     async fn before_save<C>(mut self, _db: &C, insert: bool) -> Result<Self, DbErr>

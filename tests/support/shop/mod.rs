@@ -36,8 +36,14 @@ impl TestDb {
         let backend = self.db.get_database_backend();
         let schema = Schema::new(backend);
         for create_type in schema.create_enum_from_entity(entity) {
-            self.db.execute(&create_type).await.expect("the enum type can be created");
+            self.db
+                .execute(&create_type)
+                .await
+                .expect("the enum type can be created");
         }
-        self.db.execute(&schema.create_table_from_entity(entity)).await.expect("the table can be created");
+        self.db
+            .execute(&schema.create_table_from_entity(entity))
+            .await
+            .expect("the table can be created");
     }
 }

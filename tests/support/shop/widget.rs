@@ -32,6 +32,14 @@ widget!(none, operations());
 widget!(unordered, unordered);
 widget!(fields, payload = "before_and_after", fields(note, id, note));
 widget!(exclude, exclude(size, note));
-widget!(templates, topic = "{app}/{model}/{table}/{operation}", ordering_key = "{app}|{model}|{table}|{label}|{pk}");
-widget!(long_topic, topic = "widget.very.long.topic.for.a.write.that.fails.{operation}", payload = "before_and_after");
+widget!(
+    templates,
+    topic = "{app}/{model}/{table}/{operation}",
+    ordering_key = "{app}|{model}|{table}|{label}|{pk}"
+);
+widget!(
+    long_topic,
+    topic = "widget.very.long.topic.for.a.write.that.fails.{operation}",
+    payload = "before_and_after"
+);
 widget!(non_atomic, on_pool = "non_atomic", payload = "before_and_after");

@@ -22,7 +22,10 @@ pub(crate) struct Written<T> {
 impl<T> Written<T> {
     /// A write that made no event.
     pub(crate) fn nothing(value: T) -> Self {
-        Self { value, signalled: Signalled::default() }
+        Self {
+            value,
+            signalled: Signalled::default(),
+        }
     }
 }
 
@@ -37,7 +40,10 @@ pub(crate) fn write_events<'c, E: CapturedEntity>(
     changes: &[Change<'_, E>],
 ) -> BoxFuture<'c, Result<Signalled, DbErr>> {
     let occurred_at: DateTimeUtc = chrono::Utc::now();
-    let events = changes.iter().map(|change| change.event(occurred_at)).collect::<Result<Vec<_>, Error>>();
+    let events = changes
+        .iter()
+        .map(|change| change.event(occurred_at))
+        .collect::<Result<Vec<_>, Error>>();
     Box::pin(async move {
         let events = events?;
         store::insert::insert::<E::Outbox>(conn, &events)

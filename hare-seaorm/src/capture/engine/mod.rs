@@ -13,8 +13,8 @@ mod scope;
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
-    ActiveModelTrait, DbErr, Delete, DeleteResult, EntityTrait, Insert, IntoActiveModel, Iterable, PrimaryKeyToColumn,
-    Update, UpdateResult,
+    ActiveModelTrait, DbErr, Delete, DeleteResult, EntityTrait, Insert, IntoActiveModel, Iterable,
+    PrimaryKeyToColumn, Update, UpdateResult,
 };
 
 use super::declaration::{CapturedEntity, Operation};
@@ -58,7 +58,8 @@ pub(crate) fn route<E: CapturedEntity>(conn: Conn<'_>, operation: Operation) -> 
 /// Whether an update would write nothing: SeaORM then sends no UPDATE, and there is no change to tell of.
 pub(crate) fn changes_nothing<A: ActiveModelTrait>(active_model: &A) -> bool {
     <A::Entity as EntityTrait>::Column::iter().all(|column| {
-        <A::Entity as EntityTrait>::PrimaryKey::from_column(column).is_some() || !active_model.get(column).is_set()
+        <A::Entity as EntityTrait>::PrimaryKey::from_column(column).is_some()
+            || !active_model.get(column).is_set()
     })
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn insert<'a, A>(conn: Conn<'a>, active_model: A) -> BoxFuture<'a, Re
 where
     A: ActiveModelTrait + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
 {
     Box::pin(async move {
         match route::<A::Entity>(conn, Operation::Insert)? {
@@ -84,7 +85,7 @@ pub(crate) fn update<'a, A>(conn: Conn<'a>, active_model: A) -> BoxFuture<'a, Re
 where
     A: ActiveModelTrait + Send + 'static,
     A::Entity: CapturedEntity,
-    ModelOf<A>: IntoActiveModel<A>,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
 {
     Box::pin(async move {
         let update = Update::one(active_model.clone()).validate()?;
@@ -97,7 +98,10 @@ where
 }
 
 /// Updates a row by its primary key.
-pub(crate) fn update_without_returning<'a, A>(conn: Conn<'a>, active_model: A) -> BoxFuture<'a, Result<UpdateResult, DbErr>>
+pub(crate) fn update_without_returning<'a, A>(
+    conn: Conn<'a>,
+    active_model: A,
+) -> BoxFuture<'a, Result<UpdateResult, DbErr>>
 where
     A: ActiveModelTrait + Send + 'static,
     A::Entity: CapturedEntity,
@@ -108,7 +112,10 @@ where
             return update.exec_without_returning(&conn).await;
         }
         let update = portable::Update::of(&active_model, update)?;
-        scope::atomic(conn, move |conn| Box::pin(update.run_without_returning::<A::Entity>(conn))).await
+        scope::atomic(conn, move |conn| {
+            Box::pin(update.run_without_returning::<A::Entity>(conn))
+        })
+        .await
     })
 }
 

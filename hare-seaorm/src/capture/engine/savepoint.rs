@@ -27,12 +27,19 @@ impl<'a> Savepoint<'a> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!("hare_{}", COUNT.fetch_add(1, Ordering::Relaxed));
         conn.execute_unprepared(&format!("SAVEPOINT {name}")).await?;
-        Ok(Self { conn, name, open: true })
+        Ok(Self {
+            conn,
+            name,
+            open: true,
+        })
     }
 
     /// Keeps what was written since.
     pub(crate) async fn release(mut self) -> Result<(), DbErr> {
-        let released = self.conn.execute_unprepared(&format!("RELEASE SAVEPOINT {}", self.name)).await;
+        let released = self
+            .conn
+            .execute_unprepared(&format!("RELEASE SAVEPOINT {}", self.name))
+            .await;
         if released.is_ok() {
             self.open = false;
         }
@@ -65,14 +72,17 @@ impl Drop for Savepoint<'_> {
 
 /// Opens the savepoint that the before-hook leaves to the after-hook.
 pub(crate) async fn hold(conn: Conn<'_>) -> Result<(), DbErr> {
-    conn.execute_unprepared(&format!("SAVEPOINT {BETWEEN_HOOKS}")).await.map(drop)
+    conn.execute_unprepared(&format!("SAVEPOINT {BETWEEN_HOOKS}"))
+        .await
+        .map(drop)
 }
 
 /// Ends the savepoint of [`hold`]: kept if all went well, undone if not.
 pub(crate) async fn end_held<T>(conn: Conn<'_>, outcome: Result<T, DbErr>) -> Result<T, DbErr> {
     match outcome {
         Ok(value) => {
-            conn.execute_unprepared(&format!("RELEASE SAVEPOINT {BETWEEN_HOOKS}")).await?;
+            conn.execute_unprepared(&format!("RELEASE SAVEPOINT {BETWEEN_HOOKS}"))
+                .await?;
             Ok(value)
         }
         Err(cause) => Err(roll_back_to(conn, BETWEEN_HOOKS, cause).await),
@@ -96,8 +106,10 @@ async fn roll_back_to(conn: Conn<'_>, name: &str, cause: DbErr) -> DbErr {
         .into();
     }
     let rolled_back = async {
-        conn.execute_unprepared(&format!("ROLLBACK TO SAVEPOINT {name}")).await?;
-        conn.execute_unprepared(&format!("RELEASE SAVEPOINT {name}")).await
+        conn.execute_unprepared(&format!("ROLLBACK TO SAVEPOINT {name}"))
+            .await?;
+        conn.execute_unprepared(&format!("RELEASE SAVEPOINT {name}"))
+            .await
     };
     if let Err(error) = rolled_back.await {
         tracing::error!(error = %error, "a failed captured write could not be rolled back to its savepoint");

@@ -24,11 +24,17 @@ impl Delete {
         delete: ValidatedDeleteOne<A::Entity>,
     ) -> Result<Self, DbErr> {
         let target = Target::of(active_model).ok_or(DbErr::PrimaryKeyNotSet { ctx: "DeleteOne" })?;
-        Ok(Self { statement: delete.into_query(), target })
+        Ok(Self {
+            statement: delete.into_query(),
+            target,
+        })
     }
 
     /// Deletes the row, with its event if there was one.
-    pub(crate) async fn run<E: CapturedEntity>(mut self, conn: Conn<'_>) -> Result<Written<DeleteResult>, DbErr> {
+    pub(crate) async fn run<E: CapturedEntity>(
+        mut self,
+        conn: Conn<'_>,
+    ) -> Result<Written<DeleteResult>, DbErr> {
         let mut result = DeleteResult::empty();
         let mut before: Option<E::Model> = None;
         match E::declaration().payload {
@@ -49,6 +55,9 @@ impl Delete {
             return Ok(Written::nothing(result));
         }
         let events = write_events(conn, &[Change::<E>::deleted(self.target.key, before.as_ref())]);
-        Ok(Written { signalled: events.await?, value: result })
+        Ok(Written {
+            signalled: events.await?,
+            value: result,
+        })
     }
 }

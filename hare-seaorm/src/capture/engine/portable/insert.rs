@@ -16,5 +16,8 @@ where
 {
     let row = Insert::one(active_model).exec_with_returning(&conn).await?;
     let events = write_events(conn, &[Change::<A::Entity>::inserted(&row)]);
-    Ok(Written { signalled: events.await?, value: row })
+    Ok(Written {
+        signalled: events.await?,
+        value: row,
+    })
 }

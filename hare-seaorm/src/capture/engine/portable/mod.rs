@@ -8,8 +8,8 @@ mod update;
 
 use sea_orm::sea_query::{Expr, LockType, Query, ReturningClause};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbBackend, DbErr, EntityName, EntityTrait, Iterable,
-    PrimaryKeyToColumn, QueryFilter, QuerySelect, Value,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbBackend, DbErr, EntityName, EntityTrait,
+    Iterable, PrimaryKeyToColumn, QueryFilter, QuerySelect, Value,
 };
 
 use crate::capture::declaration::CapturedEntity;
@@ -32,7 +32,10 @@ pub(crate) struct Target {
 impl Target {
     /// `None` if a part of the primary key is not set.
     pub(crate) fn of<A: ActiveModelTrait>(active_model: &A) -> Option<Self> {
-        let mut target = Self { key: Vec::new(), condition: Condition::all() };
+        let mut target = Self {
+            key: Vec::new(),
+            condition: Condition::all(),
+        };
         for key in <A::Entity as EntityTrait>::PrimaryKey::iter() {
             let column = key.into_column();
             let value = active_model.get(column).into_value()?;
@@ -66,8 +69,10 @@ pub(crate) async fn locked_row<E: CapturedEntity>(
         (DbBackend::Postgres, LockFor::Update) => select = select.lock(LockType::NoKeyUpdate),
         (DbBackend::Postgres | DbBackend::MySql, _) => select = select.lock_exclusive(),
         _ => {
-            let touches_nothing =
-                Query::delete().from_table(E::Outbox::default().table_ref()).and_where(Expr::cust("1 = 0")).take();
+            let touches_nothing = Query::delete()
+                .from_table(E::Outbox::default().table_ref())
+                .and_where(Expr::cust("1 = 0"))
+                .take();
             conn.execute(&touches_nothing).await?;
         }
     }
@@ -76,5 +81,6 @@ pub(crate) async fn locked_row<E: CapturedEntity>(
 
 /// `RETURNING` with every column of an entity, each in the form that its model reads.
 fn returning_row<E: EntityTrait>(backend: DbBackend) -> ReturningClause {
-    Query::returning().exprs(E::Column::iter().map(|column| column.select_as(column.into_returning_expr(backend))))
+    Query::returning()
+        .exprs(E::Column::iter().map(|column| column.select_as(column.into_returning_expr(backend))))
 }

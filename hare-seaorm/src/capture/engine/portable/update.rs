@@ -2,8 +2,8 @@
 
 use sea_orm::sea_query::UpdateStatement;
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PrimaryKeyToColumn, QueryTrait, UpdateResult,
-    ValidatedUpdateOne,
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PrimaryKeyToColumn, QueryTrait,
+    UpdateResult, ValidatedUpdateOne,
 };
 
 use super::{LockFor, Target, locked_row, returning_row};
@@ -28,13 +28,17 @@ impl Update {
         A::Entity: CapturedEntity,
     {
         let is_named = |column| {
-            <A::Entity as EntityTrait>::PrimaryKey::from_column(column).is_none() && active_model.get(column).is_set()
+            <A::Entity as EntityTrait>::PrimaryKey::from_column(column).is_none()
+                && active_model.get(column).is_set()
         };
         let stored = A::Entity::declaration().stored.iter();
         Ok(Self {
             statement: update.into_query(),
             target: Target::of(active_model).ok_or(DbErr::UpdateGetPrimaryKey)?,
-            changed: stored.filter(|(_, column)| is_named(*column)).map(|(field, _)| *field).collect(),
+            changed: stored
+                .filter(|(_, column)| is_named(*column))
+                .map(|(field, _)| *field)
+                .collect(),
         })
     }
 
@@ -43,7 +47,10 @@ impl Update {
         let before = self.before::<E>(conn).await?;
         let after = self.write_and_read::<E>(conn).await?;
         let events = write_events(conn, &[self.change::<E>(before.as_ref(), Some(&after))]);
-        Ok(Written { signalled: events.await?, value: after })
+        Ok(Written {
+            signalled: events.await?,
+            value: after,
+        })
     }
 
     /// Updates the row and writes its event; reads the row back only if the event holds it.
@@ -62,7 +69,10 @@ impl Update {
         let events = write_events(conn, &[self.change::<E>(before.as_ref(), after.as_ref())]);
         let mut result = UpdateResult::default();
         result.rows_affected = 1;
-        Ok(Written { signalled: events.await?, value: result })
+        Ok(Written {
+            signalled: events.await?,
+            value: result,
+        })
     }
 
     /// The row as it is, if the event holds it. Locked, so that it is still the row that the update meets.
@@ -97,7 +107,11 @@ impl Update {
             .ok_or_else(|| DbErr::RecordNotFound("Failed to find updated item".to_owned()))
     }
 
-    fn change<'m, E: CapturedEntity>(&self, before: Option<&'m E::Model>, after: Option<&'m E::Model>) -> Change<'m, E> {
+    fn change<'m, E: CapturedEntity>(
+        &self,
+        before: Option<&'m E::Model>,
+        after: Option<&'m E::Model>,
+    ) -> Change<'m, E> {
         Change {
             operation: Operation::Update,
             key: self.target.key.clone(),
