@@ -6,5 +6,6 @@ mod connection;
 mod error;
 mod migration;
 mod outbox;
+mod relay;
 mod transaction;
 mod wakeup;

@@ -16,7 +16,7 @@ use crate::outbox::{self, OutboxEvent};
 /// ```
 /// use hare_seaorm::{MemoryDelivery, OutboxDelivery, outbox};
 ///
-/// let receiver: MemoryDelivery = MemoryDelivery::new();
+/// let receiver = MemoryDelivery::new();
 /// receiver.fail_next(1); // the first send fails, the relay tries again
 /// // let relay = OutboxRelay::new(db, receiver.clone()).start()?;
 /// assert!(receiver.events().is_empty());
@@ -72,12 +72,15 @@ impl<M> fmt::Debug for MemoryDelivery<M> {
     }
 }
 
-impl<M> MemoryDelivery<M> {
-    /// A delivery that has received nothing and refuses nothing.
+impl MemoryDelivery {
+    /// A delivery of the built-in outbox's events that has received nothing and refuses nothing. For another outbox:
+    /// `MemoryDelivery::<my_outbox::Model>::default()`.
     pub fn new() -> Self {
         Self::default()
     }
+}
 
+impl<M> MemoryDelivery<M> {
     fn state(&self) -> MutexGuard<'_, State<M>> {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

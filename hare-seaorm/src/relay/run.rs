@@ -123,7 +123,7 @@ impl<E: OutboxEntity> Runner<E> {
         let Some(request) = claim::request(options, self.availability.allowance(claimed_from), limit) else {
             return Ok(PollOutcome::default());
         };
-        let claimed = store.claim(&request).await?;
+        let claimed = claim::claim(store, &request).await?;
         if claimed.rows.is_empty() {
             return Ok(PollOutcome::default());
         }

@@ -12,23 +12,31 @@ use hare_seaorm_tests::{Backend, TestDb};
 use sea_orm::DatabaseConnection;
 use tokio::sync::{mpsc, oneshot};
 
-pub const SECOND: Duration = Duration::from_secs(1);
-pub const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
 /// A relay with exact waits that is woken by nothing.
-pub fn relay(db: &DatabaseConnection, delivery: impl OutboxDelivery<Model>) -> OutboxRelay {
-    OutboxRelay::new(db.clone(), delivery).without_wakeup().retry_spread(0.0).poll_interval(24 * 60 * MINUTE)
+pub(super) fn relay(db: &DatabaseConnection, delivery: impl OutboxDelivery<Model>) -> OutboxRelay {
+    OutboxRelay::new(db.clone(), delivery)
+        .without_wakeup()
+        .retry_spread(0.0)
+        .poll_interval(24 * 60 * MINUTE)
 }
 
 /// A relay whose time the test moves.
-pub fn relay_with_clock(db: &DatabaseConnection, delivery: impl OutboxDelivery<Model>) -> (OutboxRelay, TestClock) {
+pub(super) fn relay_with_clock(
+    db: &DatabaseConnection,
+    delivery: impl OutboxDelivery<Model>,
+) -> (OutboxRelay, TestClock) {
     let clock = TestClock::new();
     (relay(db, delivery).clock(clock.clone()), clock)
 }
 
 /// Writes an event that signals nobody, and answers its sequence.
-pub async fn write(t: &TestDb, topic: &str, key: Option<&str>) -> i64 {
-    let mut message = OutboxMessage::new(topic, &"body").unwrap().wakeup(Arc::new(RecordingWakeup::default()));
+pub(super) async fn write(t: &TestDb, topic: &str, key: Option<&str>) -> i64 {
+    let mut message = OutboxMessage::new(topic, &"body")
+        .unwrap()
+        .wakeup(Arc::new(RecordingWakeup::default()));
     if let Some(key) = key {
         message = message.ordering_key(key);
     }
@@ -36,7 +44,7 @@ pub async fn write(t: &TestDb, topic: &str, key: Option<&str>) -> i64 {
 }
 
 /// Writes an event for each key, in order; `""` is no key.
-pub async fn write_keys<const N: usize>(t: &TestDb, keys: [&str; N]) -> [i64; N] {
+pub(super) async fn write_keys<const N: usize>(t: &TestDb, keys: [&str; N]) -> [i64; N] {
     let mut sequences = [0; N];
     for (sequence, key) in sequences.iter_mut().zip(keys) {
         *sequence = write(t, "shop.order", (!key.is_empty()).then_some(key)).await;
@@ -45,70 +53,84 @@ pub async fn write_keys<const N: usize>(t: &TestDb, keys: [&str; N]) -> [i64; N]
 }
 
 /// The database's now, so many seconds later.
-pub fn at(t: &TestDb, seconds: f64) -> String {
+pub(super) fn at(t: &TestDb, seconds: f64) -> String {
     match t.backend {
         Backend::Postgres => format!("(now() + {seconds} * interval '1 second')"),
-        Backend::MariaDb => format!("(UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND)", (seconds * 1e6).round()),
+        Backend::MariaDb => format!(
+            "(UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND)",
+            (seconds * 1e6).round()
+        ),
         Backend::Sqlite => format!("strftime('%Y-%m-%d %H:%M:%f000+00:00', 'now', '{seconds:+} seconds')"),
     }
 }
 
 /// Changes a row by hand.
-pub async fn set(t: &TestDb, sequence: i64, assignments: &str) {
-    t.execute(&format!("UPDATE hare_outbox SET {assignments} WHERE sequence = {sequence}")).await;
+pub(super) async fn set(t: &TestDb, sequence: i64, assignments: &str) {
+    t.execute(&format!(
+        "UPDATE hare_outbox SET {assignments} WHERE sequence = {sequence}"
+    ))
+    .await;
 }
 
-pub async fn row(t: &TestDb, sequence: i64) -> Model {
+pub(super) async fn row(t: &TestDb, sequence: i64) -> Model {
     let rows = t.outbox().await;
-    rows.into_iter().find(|row| row.sequence == sequence).expect("the row is there")
+    rows.into_iter()
+        .find(|row| row.sequence == sequence)
+        .expect("the row is there")
 }
 
 /// A token that no relay has, as the backend writes it.
-pub fn foreign_token(t: &TestDb) -> &'static str {
+pub(super) fn foreign_token(t: &TestDb) -> &'static str {
     match t.backend {
         Backend::Postgres => "'018f0000-0000-7000-8000-000000000001'",
         Backend::MariaDb | Backend::Sqlite => "x'018f0000000070008000000000000001'",
     }
 }
 
-pub fn sequences(events: &[Model]) -> Vec<i64> {
+pub(super) fn sequences(events: &[Model]) -> Vec<i64> {
     events.iter().map(|event| event.sequence).collect()
 }
 
 /// A send that waits for the test to answer it.
 #[derive(Debug)]
-pub struct Send {
-    pub event: Model,
-    pub answer: oneshot::Sender<Result<(), DeliveryError>>,
+pub(super) struct Send {
+    pub(super) event: Model,
+    pub(super) answer: oneshot::Sender<Result<(), DeliveryError>>,
 }
 
 /// Hands each send to the test, which answers.
 #[derive(Debug)]
-pub struct Asking {
+pub(super) struct Asking {
     sends: mpsc::UnboundedSender<Send>,
-    pub closed: Arc<tokio::sync::Semaphore>,
+    pub(super) closed: Arc<tokio::sync::Semaphore>,
 }
 
 /// The test's end of [`Asking`].
 #[derive(Debug)]
-pub struct Sends {
+pub(super) struct Sends {
     sends: mpsc::UnboundedReceiver<Send>,
     /// Has one permit more each time the delivery was closed.
-    pub closed: Arc<tokio::sync::Semaphore>,
+    pub(super) closed: Arc<tokio::sync::Semaphore>,
 }
 
-pub fn asking() -> (Asking, Sends) {
+pub(super) fn asking() -> (Asking, Sends) {
     let (sender, sends) = mpsc::unbounded_channel();
     let closed = Arc::new(tokio::sync::Semaphore::new(0));
-    (Asking { sends: sender, closed: Arc::clone(&closed) }, Sends { sends, closed })
+    (
+        Asking {
+            sends: sender,
+            closed: Arc::clone(&closed),
+        },
+        Sends { sends, closed },
+    )
 }
 
 impl Sends {
-    pub async fn next(&mut self) -> Send {
+    pub(super) async fn next(&mut self) -> Send {
         within(self.sends.recv()).await.expect("the delivery is there")
     }
 
-    pub fn is_empty(&mut self) -> bool {
+    pub(super) fn is_empty(&mut self) -> bool {
         self.sends.is_empty()
     }
 }
@@ -117,7 +139,12 @@ impl Sends {
 impl OutboxDelivery for Asking {
     async fn deliver(&self, event: &Model) -> Result<Receipt, DeliveryError> {
         let (answer, answered) = oneshot::channel();
-        self.sends.send(Send { event: event.clone(), answer }).expect("the test is there");
+        self.sends
+            .send(Send {
+                event: event.clone(),
+                answer,
+            })
+            .expect("the test is there");
         match answered.await {
             Ok(answer) => answer.map(|()| Receipt::default()),
             // The test is not interested.
@@ -132,25 +159,30 @@ impl OutboxDelivery for Asking {
 }
 
 type Answers = Vec<Result<Receipt, DeliveryError>>;
+type Answering = Box<dyn Fn(&[Model]) -> Answers + std::marker::Send + Sync>;
 
 /// Notes each batch and answers as it is told.
-pub struct Batches {
-    pub seen: Arc<Mutex<Vec<Vec<i64>>>>,
-    answer: Box<dyn Fn(&[Model]) -> Answers + std::marker::Send + Sync>,
-    pub keeps_order: bool,
+pub(super) struct Batches {
+    pub(super) seen: Arc<Mutex<Vec<Vec<i64>>>>,
+    pub(super) answer: Answering,
+    pub(super) keeps_order: bool,
 }
 
 impl Batches {
-    pub fn new(answer: impl Fn(&[Model]) -> Answers + std::marker::Send + Sync + 'static) -> Self {
-        Self { seen: Arc::default(), answer: Box::new(answer), keeps_order: false }
+    pub(super) fn new(answer: impl Fn(&[Model]) -> Answers + std::marker::Send + Sync + 'static) -> Self {
+        Self {
+            seen: Arc::default(),
+            answer: Box::new(answer),
+            keeps_order: false,
+        }
     }
 
-    pub fn accepting() -> Self {
+    pub(super) fn accepting() -> Self {
         Self::new(|events| events.iter().map(|_| Ok(Receipt::default())).collect())
     }
 
     /// Refuses the events of these sequences.
-    pub fn refusing(refused: &[i64]) -> Self {
+    pub(super) fn refusing(refused: &[i64]) -> Self {
         let refused = refused.to_vec();
         Self::new(move |events| {
             let answer = |event: &Model| match refused.contains(&event.sequence) {
@@ -180,27 +212,52 @@ impl OutboxDelivery for Batches {
 
 /// The statements of a pool, as they end.
 #[derive(Debug)]
-pub struct Seen(mpsc::UnboundedReceiver<String>);
+pub(super) struct Seen(mpsc::UnboundedReceiver<String>);
 
 impl Seen {
-    pub fn watch(db: &mut DatabaseConnection) -> Self {
+    pub(super) fn watch(db: &mut DatabaseConnection) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         db.set_metric_callback(move |info| drop(sender.send(info.statement.sql.clone())));
         Self(receiver)
     }
 
     /// Waits for the next statement that contains `part`.
-    pub async fn wait_for(&mut self, part: &str) {
-        while !within(self.0.recv()).await.expect("the pool is there").contains(part) {}
+    pub(super) async fn wait_for(&mut self, part: &str) {
+        while !within(self.0.recv())
+            .await
+            .expect("the pool is there")
+            .contains(part)
+        {}
     }
 
     /// The statements that have ended since they were last looked at.
-    pub fn drain(&mut self) -> Vec<String> {
+    pub(super) fn drain(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.0.try_recv().ok()).collect()
     }
 }
 
+/// How many sessions of this database stand inside a transaction.
+pub(super) async fn open_transactions(t: &TestDb) -> i64 {
+    let sql = match t.backend {
+        Backend::Postgres => {
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+        }
+        Backend::MariaDb => {
+            "SELECT COUNT(*) FROM information_schema.innodb_trx AS x
+             JOIN information_schema.processlist AS p ON p.id = x.trx_mysql_thread_id WHERE p.db = DATABASE()"
+        }
+        Backend::Sqlite => {
+            // A writer would hold the lock.
+            t.execute("UPDATE hare_outbox SET claims = claims").await;
+            return 0;
+        }
+    };
+    t.rows(sql).await[0].try_get_by_index(0).unwrap()
+}
+
 /// Fails a test that would wait for ever.
-pub async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(30), future).await.expect("what the test waits for happens")
+pub(super) async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(30), future)
+        .await
+        .expect("what the test waits for happens")
 }

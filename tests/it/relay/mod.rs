@@ -1,4 +1,5 @@
 //! The relay: what it claims, how it delivers, what it records, and what it survives.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may panic like tests")]
 
 mod bench;
 mod cancel;

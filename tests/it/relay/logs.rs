@@ -1,0 +1,60 @@
+//! What the library logs, for the whole process: a test looks for the ids of its own events.
+
+use std::fmt::{Debug, Write};
+use std::sync::{Mutex, Once};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+
+/// One event of the log, its fields in one text.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pub(super) level: Level,
+    pub(super) text: String,
+}
+
+struct Keep;
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = write!(self.0, "{field}={value:?} ");
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Keep {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target().starts_with("hare_seaorm") {
+            let mut text = Text(String::new());
+            event.record(&mut text);
+            LINES.lock().unwrap().push(Line {
+                level: *event.metadata().level(),
+                text: text.0,
+            });
+        }
+    }
+}
+
+/// Keeps what is logged from now on.
+pub(super) fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Keep)).unwrap()
+    });
+}
+
+/// Everything logged that names this.
+pub(super) fn about(what: &impl ToString) -> Vec<Line> {
+    let what = what.to_string();
+    LINES
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| line.text.contains(&what))
+        .cloned()
+        .collect()
+}
