@@ -167,7 +167,10 @@ impl From<Error> for DbErr {
 }
 
 /// What a database error means, where the answer decides what a caller may do.
-#[cfg_attr(not(feature = "_sqlx"), expect(dead_code, reason = "only a driver tells errors apart"))]
+#[cfg_attr(
+    not(feature = "_sqlx"),
+    expect(dead_code, reason = "only a driver tells errors apart")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Integrity,

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
@@ -17,7 +18,7 @@ use sea_orm::{
     TransactionTrait,
 };
 
-use tokio::sync::watch;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::connection::{self, Conn, Kind};
 use crate::error::Error;
@@ -39,7 +40,7 @@ pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
     };
     let db = db.clone();
     let inner = connection::uncut(async move { connection::begin(&db).await }).await?;
-    Ok(Transaction::new(inner, state))
+    Ok(Transaction::new(inner, Turn::default(), state))
 }
 
 /// A SeaORM transaction, usable wherever one is, that also carries the signals of its events.
@@ -47,10 +48,26 @@ pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
 /// Dropped without a commit it is rolled back, and signals nothing.
 #[derive(Debug)]
 pub struct Transaction {
-    /// Shared with statements that go on to their end when their caller is dropped.
-    inner: Arc<DatabaseTransaction>,
-    under_way: watch::Sender<usize>,
+    session: Session,
     state: Arc<State>,
+}
+
+/// SeaORM's transaction, and whose turn it is on its connection.
+#[derive(Debug)]
+struct Session {
+    /// Shared with statements that go on to their end when their caller is dropped. There until the transaction ends.
+    inner: Option<Arc<DatabaseTransaction>>,
+    turn: Turn,
+}
+
+/// One at a time on a connection: whatever goes on after its caller is gone holds it, so that nothing else comes in between.
+/// Nested transactions share it.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+/// A nested transaction that nobody has taken yet. Dropped, it is rolled back while it is still its turn: in this order.
+struct Begun {
+    nested: DatabaseTransaction,
+    turn: OwnedMutexGuard<()>,
 }
 
 /// What outlives the borrow of a transaction: a write in flight marks it from its own destructor.
@@ -140,11 +157,51 @@ impl Signalled {
     }
 }
 
+impl Session {
+    #[expect(clippy::expect_used, reason = "only what ends the transaction takes it")]
+    fn inner(&self) -> &Arc<DatabaseTransaction> {
+        self.inner.as_ref().expect("there until the transaction ends")
+    }
+
+    fn turn(&self) -> impl Future<Output = OwnedMutexGuard<()>> + Send + 'static {
+        Arc::clone(&self.turn).lock_owned()
+    }
+
+    /// The transaction, for its end. Whose turn it is knows that no statement is under way on it.
+    fn end(mut self) -> Result<DatabaseTransaction, DbErr> {
+        let inner = self.inner.take().and_then(Arc::into_inner);
+        inner.ok_or_else(|| DbErr::Custom("the transaction is still in use".to_owned()))
+    }
+}
+
+impl Drop for Session {
+    /// Rolls back when it is its turn. SeaORM cannot while a statement is under way on the connection: it would panic, and leave
+    /// the outer transaction's statements in a savepoint that is never released.
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.take() else {
+            return;
+        };
+        let mut turn = Box::pin(self.turn());
+        // Asked for now, so that no later statement comes before it.
+        match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(_turn) => drop(inner),
+            Poll::Pending => {
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(async move {
+                        let _turn = turn.await;
+                        drop(inner);
+                    });
+                }
+            }
+        }
+    }
+}
+
 impl Transaction {
-    fn new(inner: DatabaseTransaction, state: State) -> Self {
+    fn new(inner: DatabaseTransaction, turn: Turn, state: State) -> Self {
+        let inner = Some(Arc::new(inner));
         Self {
-            inner: Arc::new(inner),
-            under_way: watch::Sender::new(0),
+            session: Session { inner, turn },
             state: Arc::new(state),
         }
     }
@@ -183,8 +240,10 @@ impl Transaction {
             let _ = self.rollback().await;
             return Err(spoiled);
         }
-        let state = Arc::clone(&self.state);
-        self.into_inner().await?.commit().await?;
+        let Self { session, state } = self;
+        let turn = session.turn().await;
+        session.end()?.commit().await?;
+        drop(turn);
         let signalled = std::mem::take(&mut *state.signals());
         match &state.parent {
             Some(parent) => parent.signals().join(signalled),
@@ -200,14 +259,8 @@ impl Transaction {
     /// # Cancel safety
     /// Dropped half-way, the transaction is rolled back all the same.
     pub async fn rollback(self) -> Result<(), DbErr> {
-        self.into_inner().await?.rollback().await
-    }
-
-    /// The transaction underneath, once no statement of a dropped caller is under way on it any more.
-    async fn into_inner(self) -> Result<DatabaseTransaction, DbErr> {
-        // It cannot be closed: `self` holds the sender.
-        let _ = self.under_way.subscribe().wait_for(|count| *count == 0).await;
-        Arc::try_unwrap(self.inner).map_err(|_| DbErr::Custom("the transaction is still in use".to_owned()))
+        let _turn = self.session.turn().await;
+        self.session.end()?.rollback().await
     }
 
     /// Runs a statement on the transaction underneath.
@@ -223,9 +276,16 @@ impl Transaction {
         F: Future<Output = Result<T, DbErr>> + Send + 'static,
     {
         self.check()?;
-        let running = run(Arc::clone(&self.inner));
-        match ConnectionTrait::get_database_backend(&*self.inner) {
-            DbBackend::MySql => self.uncut(running).await,
+        let turn = self.session.turn().await;
+        let running = run(Arc::clone(self.session.inner()));
+        match ConnectionTrait::get_database_backend(&**self) {
+            DbBackend::MySql => {
+                connection::uncut(async move {
+                    let _until_the_end = turn;
+                    running.await
+                })
+                .await
+            }
             _ => running.await,
         }
     }
@@ -239,34 +299,23 @@ impl Transaction {
         F: Future<Output = Result<DatabaseTransaction, DbErr>> + Send + 'static,
     {
         self.check()?;
-        let begun = self.uncut(begin(Arc::clone(&self.inner))).await?;
-        Ok(Self::new(
-            begun,
-            State {
-                parent: Some(Arc::clone(&self.state)),
-                ..State::default()
-            },
-        ))
-    }
-
-    async fn uncut<T, F>(&self, work: F) -> Result<T, DbErr>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, DbErr>> + Send + 'static,
-    {
-        struct UnderWay(watch::Sender<usize>);
-        impl Drop for UnderWay {
-            fn drop(&mut self) {
-                self.0.send_modify(|count| *count -= 1);
-            }
-        }
-        self.under_way.send_modify(|count| *count += 1);
-        let under_way = UnderWay(self.under_way.clone());
-        connection::uncut(async move {
-            let _under_way = under_way;
-            work.await
+        let turn = self.session.turn().await;
+        let beginning = begin(Arc::clone(self.session.inner()));
+        let Begun { nested, turn } = connection::uncut(async move {
+            Ok(Begun {
+                nested: beginning.await?,
+                turn,
+            })
         })
-        .await
+        .await?;
+        drop(turn);
+        let parent = Arc::clone(&self.state);
+        let state = State {
+            is_mock: parent.is_mock,
+            parent: Some(parent),
+            ..State::default()
+        };
+        Ok(Self::new(nested, Arc::clone(&self.session.turn), state))
     }
 
     async fn run<F, T, E>(self, callback: F) -> Result<T, TransactionError<E>>
@@ -313,17 +362,17 @@ impl Deref for Transaction {
     type Target = DatabaseTransaction;
 
     fn deref(&self) -> &DatabaseTransaction {
-        &self.inner
+        self.session.inner()
     }
 }
 
 #[async_trait::async_trait]
 impl ConnectionTrait for Transaction {
     fn get_database_backend(&self) -> DbBackend {
-        ConnectionTrait::get_database_backend(&*self.inner)
+        ConnectionTrait::get_database_backend(&**self)
     }
     fn support_returning(&self) -> bool {
-        self.inner.support_returning()
+        (**self).support_returning()
     }
     fn is_mock_connection(&self) -> bool {
         self.is_mock()
@@ -352,7 +401,7 @@ impl sea_orm::StreamTrait for Transaction {
     type Stream<'a> = <DatabaseTransaction as sea_orm::StreamTrait>::Stream<'a>;
 
     fn get_database_backend(&self) -> DbBackend {
-        ConnectionTrait::get_database_backend(&*self.inner)
+        ConnectionTrait::get_database_backend(&**self)
     }
 
     fn stream_raw<'a>(
@@ -360,7 +409,7 @@ impl sea_orm::StreamTrait for Transaction {
         statement: Statement,
     ) -> Pin<Box<dyn Future<Output = Result<Self::Stream<'a>, DbErr>> + 'a + Send>> {
         match self.check() {
-            Ok(()) => self.inner.stream_raw(statement),
+            Ok(()) => (**self).stream_raw(statement),
             Err(spoiled) => Box::pin(std::future::ready(Err(spoiled))),
         }
     }

@@ -49,7 +49,7 @@ async fn slow_down(t: &TestDb) {
     ] {
         t.execute(&format!(
             "CREATE TRIGGER IF NOT EXISTS slow_{table}_{operation} AFTER {operation} ON {table} BEGIN \
-             SELECT COUNT(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n); END"
+             SELECT COUNT(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n); END"
         ))
         .await;
     }
