@@ -1,5 +1,9 @@
 //! The relay: what it claims, how it delivers, what it records, and what it survives.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may panic like tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests may panic like tests"
+)]
 
 mod bench;
 mod cancel;
