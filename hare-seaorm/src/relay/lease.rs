@@ -64,14 +64,16 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
+    /// `since`: from when on `held` is leased, by this process's clock.
     pub(super) fn start<E: OutboxEntity>(
         store: Store<E>,
         token: Uuid,
         held: Arc<Held>,
+        since: Instant,
         lease: Duration,
     ) -> Self {
         let over = Stop::default();
-        let task = tokio::spawn(renew(store, token, held, lease, over.clone()));
+        let task = tokio::spawn(renew(store, token, held, since, lease, over.clone()));
         Self { over, task }
     }
 
@@ -89,8 +91,15 @@ impl Drop for Renewal {
     }
 }
 
-async fn renew<E: OutboxEntity>(store: Store<E>, token: Uuid, held: Arc<Held>, lease: Duration, over: Stop) {
-    let mut next = store.clock().monotonic() + lease / 3;
+async fn renew<E: OutboxEntity>(
+    store: Store<E>,
+    token: Uuid,
+    held: Arc<Held>,
+    since: Instant,
+    lease: Duration,
+    over: Stop,
+) {
+    let mut next = since + lease / 3;
     loop {
         tokio::select! {
             biased;
@@ -104,13 +113,11 @@ async fn renew<E: OutboxEntity>(store: Store<E>, token: Uuid, held: Arc<Held>, l
         let started = store.clock().monotonic();
         match store.renew(token, lease, &sequences).await {
             Ok(still_held) => {
-                if still_held.len() < sequences.len() {
-                    tracing::warn!(
-                        lost = sequences.len() - still_held.len(),
-                        "leases were lost to another relay"
-                    );
-                }
+                let lost = sequences.len() - still_held.len();
                 held.renewed(still_held, started + lease);
+                if lost > 0 {
+                    tracing::warn!(lost, lease_token = %token, "leases were lost to another relay");
+                }
             }
             Err(error) => {
                 tracing::warn!(

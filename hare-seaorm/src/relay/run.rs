@@ -132,7 +132,13 @@ impl<E: OutboxEntity> Runner<E> {
 
         let ours: HashSet<i64> = arranged.lanes.iter().flatten().map(Claim::sequence).collect();
         let held = Arc::new(Held::new(ours, claimed_from + options.lease));
-        let renewal = Renewal::start(store.clone(), request.token, Arc::clone(&held), options.lease);
+        let renewal = Renewal::start(
+            store.clone(),
+            request.token,
+            Arc::clone(&held),
+            claimed_from,
+            options.lease,
+        );
         let rules = Rules {
             concurrency: options.concurrency,
             timeout: options.delivery_timeout,
