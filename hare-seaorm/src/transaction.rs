@@ -38,8 +38,7 @@ pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
         is_mock: db.is_mock_connection(),
         ..State::default()
     };
-    let db = db.clone();
-    let inner = connection::uncut(async move { connection::begin(&db).await }).await?;
+    let inner = connection::begin(db).await?;
     Ok(Transaction::new(inner, Turn::default(), state))
 }
 

@@ -56,8 +56,8 @@ fn registry() -> &'static RwLock<HashMap<TypeId, Look>> {
 
 /// Teaches the library a connection type of your own, so that captured writes can go through it.
 ///
-/// Call it once at start, before the first write. A second call for the same type replaces the first. Statements still go
-/// through your type; `look` only says what it stands for.
+/// Call it once at start, before the first write. A second call for the same type replaces the first. For a transaction,
+/// statements go through your type; for a pool, captured writes and own events run on the pool that `look` names.
 ///
 /// ```
 /// use hare_seaorm::connection::{ConnectionRef, register};

@@ -3,11 +3,11 @@
 //! Captured writes take any [`sea_orm::ConnectionTrait`]. What they do depends on what it really is: a pool gets a
 //! transaction of its own, a transaction a savepoint, and a type that nobody told us about is refused rather than guessed at.
 
-mod begin;
 mod conn;
 mod kind;
+mod own;
 
-pub(crate) use begin::{begin, uncut};
 pub(crate) use conn::{Conn, unknown_connection};
 pub(crate) use kind::Kind;
 pub use kind::{ConnectionRef, register};
+pub(crate) use own::{begin, in_own_transaction, uncut};

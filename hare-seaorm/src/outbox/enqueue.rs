@@ -5,7 +5,7 @@ use sea_orm::{ConnectionTrait, DbBackend};
 use super::entity::{Entity, Model};
 use super::message::OutboxMessage;
 use super::model::{OutboxEntity, OutboxEvent};
-use crate::connection::{Conn, Kind, unknown_connection};
+use crate::connection::{Conn, Kind, uncut, unknown_connection};
 use crate::error::Error;
 use crate::store;
 use crate::transaction::{Signalled, deliver_signals};
@@ -28,7 +28,7 @@ pub struct Enqueued<M> {
 /// not of version 7, on PostgreSQL a NUL in any text. [`Error::Integrity`] if the id exists already. On PostgreSQL a statement
 /// that fails ends the surrounding transaction, as any does.
 /// # Cancel safety
-/// Dropped half-way on a pool, the event may or may not be written.
+/// Dropped half-way on a pool, the event may be written all the same.
 pub async fn enqueue<C: ConnectionTrait>(db: &C, message: OutboxMessage) -> Result<Enqueued<Model>, Error> {
     let conn = Conn::new(db);
     if let Kind::Unknown(type_name) = conn.kind() {
@@ -39,9 +39,15 @@ pub async fn enqueue<C: ConnectionTrait>(db: &C, message: OutboxMessage) -> Resu
         wakeup.check(conn.backend())?;
     }
     let event = message.into_event(conn.backend() == DbBackend::Postgres)?;
-    let stored = store::insert::insert_returning::<Entity>(conn, &event)
-        .await
-        .map_err(|source| Error::database("writing an event", source))?;
+    let stored = match conn.kind() {
+        Kind::Pool(pool) => {
+            let pool = pool.clone();
+            uncut(async move { store::insert::insert_returning::<Entity>(Conn::new(&pool), &event).await })
+                .await
+        }
+        _ => store::insert::insert_returning::<Entity>(conn, &event).await,
+    };
+    let stored = stored.map_err(|source| Error::database("writing an event", source))?;
     let mut signalled = Signalled::default();
     if let Some(wakeup) = &wakeup {
         signalled.add(wakeup, [stored.topic().to_owned()]);

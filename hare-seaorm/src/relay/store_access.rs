@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use sea_orm::DatabaseConnection;
+use sea_orm::{DatabaseConnection, DbErr};
 use uuid::Uuid;
 
+use crate::connection::uncut;
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
 use crate::store::claim::{self, Claimed, Request};
@@ -54,23 +55,35 @@ impl<E: OutboxEntity> Store<E> {
     }
 
     pub(super) async fn claim(&self, request: &Request) -> Result<Claimed<E::Model>, Error> {
-        let claimed = claim::claim(&self.db, &self.names, &self.clock, request).await;
-        claimed.map_err(|error| Error::database("claiming events", error))
+        let request = request.clone();
+        self.run("claiming events", |store| async move {
+            claim::claim(&store.db, &store.names, &store.clock, &request).await
+        })
+        .await
     }
 
     pub(super) async fn publish(&self, sequences: &[i64]) -> Result<(), Error> {
-        let done = settle::publish(&self.db, &self.names, &self.clock, sequences).await;
-        done.map_err(|error| Error::database("recording deliveries", error))
+        let sequences = sequences.to_vec();
+        self.run("recording deliveries", |store| async move {
+            settle::publish(&store.db, &store.names, &store.clock, &sequences).await
+        })
+        .await
     }
 
     pub(super) async fn fail(&self, token: Uuid, failures: &[Failure]) -> Result<HashSet<i64>, Error> {
-        let recorded = settle::fail(&self.db, &self.names, &self.clock, token, failures).await;
-        recorded.map_err(|error| Error::database("recording failed deliveries", error))
+        let failures = failures.to_vec();
+        self.run("recording failed deliveries", move |store| async move {
+            settle::fail(&store.db, &store.names, &store.clock, token, &failures).await
+        })
+        .await
     }
 
     pub(super) async fn release(&self, token: Uuid, sequences: &[i64]) -> Result<(), Error> {
-        let done = settle::release(&self.db, &self.names, token, sequences).await;
-        done.map_err(|error| Error::database("giving events back", error))
+        let sequences = sequences.to_vec();
+        self.run("giving events back", move |store| async move {
+            settle::release(&store.db, &store.names, token, &sequences).await
+        })
+        .await
     }
 
     pub(super) async fn renew(
@@ -79,7 +92,21 @@ impl<E: OutboxEntity> Store<E> {
         lease: Duration,
         sequences: &[i64],
     ) -> Result<HashSet<i64>, Error> {
-        let held = settle::renew(&self.db, &self.names, &self.clock, token, lease, sequences).await;
-        held.map_err(|error| Error::database("renewing leases", error))
+        let sequences = sequences.to_vec();
+        self.run("renewing leases", move |store| async move {
+            settle::renew(&store.db, &store.names, &store.clock, token, lease, &sequences).await
+        })
+        .await
+    }
+
+    /// Runs statements to their end, also when the relay is dropped meanwhile: its connection goes back to the pool clean.
+    async fn run<T, F>(&self, during: &'static str, work: impl FnOnce(Self) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, DbErr>> + Send + 'static,
+    {
+        uncut(work(self.clone()))
+            .await
+            .map_err(|error| Error::database(during, error))
     }
 }

@@ -26,14 +26,15 @@ use std::time::Duration;
 
 use sea_orm::prelude::DateTimeUtc;
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult, Statement, Value,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, IsolationLevel, QueryResult,
+    Statement, Value,
 };
 use uuid::Uuid;
 
 use super::clock::{Clock, span};
 use super::sql::{CHUNK, Fragment, padded};
 use super::table::TableNames;
-use super::transaction::in_transaction;
+use crate::connection::in_own_transaction;
 use crate::outbox::OutboxEvent;
 
 /// What is to be claimed, and for whom.
@@ -100,7 +101,7 @@ pub(crate) async fn claim<M: OutboxEvent>(
         }
         DbBackend::MySql => {
             let (names, clock, request) = (names.clone(), clock.clone(), request.clone());
-            in_transaction(db, move |transaction| {
+            in_own_transaction(db, Some(IsolationLevel::ReadCommitted), move |transaction| {
                 Box::pin(async move { claim_in_steps(transaction, &names, &clock, &request).await })
             })
             .await?

@@ -6,4 +6,3 @@ pub(crate) mod insert;
 pub(crate) mod settle;
 mod sql;
 pub(crate) mod table;
-mod transaction;

@@ -10,13 +10,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement, Value};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, IsolationLevel, Statement, Value};
 use uuid::Uuid;
 
 use super::clock::{Clock, no_span, span};
 use super::sql::{CHUNK, Fragment, padded};
 use super::table::TableNames;
-use super::transaction::in_transaction;
+use crate::connection::in_own_transaction;
 
 /// A failed delivery, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(crate) async fn fail(
         }
         // Without RETURNING: what the lock shows as held is what the update then changes.
         let (names, clock, chunk) = (names.clone(), clock.clone(), chunk.to_vec());
-        let held = in_transaction(db, move |transaction| {
+        let held = in_own_transaction(db, Some(IsolationLevel::ReadCommitted), move |transaction| {
             Box::pin(async move {
                 let all: Vec<i64> = chunk.iter().map(|failure| failure.sequence).collect();
                 let rows = transaction
