@@ -363,3 +363,47 @@ async fn a_relay_is_woken_by_the_outboxs_own_wakeup() {
     within(receiver.wait_for(1)).await;
     within(handle.stop()).await;
 }
+
+// catalogue M7, M9
+#[test]
+fn relays_of_two_runtimes_share_a_wakeup_whichever_stops_first() {
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    for first_stops_first in [true, false] {
+        let (first, second) = (runtime(), runtime());
+        let t = first.block_on(TestDb::new(Backend::Sqlite));
+        let wakeup = Arc::new(InProcessWakeup::new());
+        let start = |runtime: &tokio::runtime::Runtime| {
+            let receiver = MemoryDelivery::new();
+            let handle = runtime.block_on(async {
+                let db = t.another_pool(2).await;
+                let relay = OutboxRelay::new(db, receiver.clone())
+                    .wakeup(wakeup.clone())
+                    .poll_interval(60 * MINUTE);
+                relay.start().unwrap()
+            });
+            (handle, receiver)
+        };
+        let (a, a_receiver) = start(&first);
+        let (b, b_receiver) = start(&second);
+        let (stopping, going_on, receiver) = if first_stops_first {
+            (a, b, b_receiver)
+        } else {
+            (b, a, a_receiver)
+        };
+        first.block_on(within(stopping.stop()));
+        // Written on a runtime that is neither's.
+        runtime().block_on(async {
+            let db = t.another_pool(1).await;
+            let message = OutboxMessage::new("a", &1).unwrap().wakeup(wakeup.clone());
+            outbox::enqueue(&db, message).await.unwrap();
+        });
+        first.block_on(within(receiver.wait_for(1)));
+        first.block_on(within(going_on.stop()));
+    }
+}
