@@ -46,6 +46,15 @@ wrapper!(Stranger, DatabaseConnection);
 wrapper!(KnownPool, DatabaseConnection);
 wrapper!(KnownTransaction, DatabaseTransaction);
 
+#[expect(unsafe_code, reason = "neither type has a lifetime parameter")]
+fn register_wrappers() {
+    // SAFETY: neither type has a lifetime parameter.
+    unsafe {
+        register::<KnownPool>(|known| ConnectionRef::Pool(&known.0));
+        register::<KnownTransaction>(|_| ConnectionRef::Transaction);
+    }
+}
+
 on_every_backend! {
     async fn a_type_that_nobody_registered_is_refused(t: Shop) {
         let error = new().insert(&Stranger(t.db.clone())).await.unwrap_err();
@@ -59,8 +68,7 @@ on_every_backend! {
     }
 
     async fn a_registered_type_is_what_it_was_said_to_be(t: Shop) {
-        register::<KnownPool>(|known| ConnectionRef::Pool(&known.0));
-        register::<KnownTransaction>(|_| ConnectionRef::Transaction);
+        register_wrappers();
         new().insert(&KnownPool(t.db.clone())).await.unwrap();
         let txn = KnownTransaction(t.db.begin().await.unwrap());
         new().insert(&txn).await.unwrap();

@@ -18,12 +18,12 @@ use sea_orm::{
 
 use super::CaptureBehavior;
 use super::declaration::{CapturedEntity, OnPool, Operation};
-use super::engine::savepoint::{end_held, hold};
+use super::engine::savepoint::{Resumed, Savepoint};
 use super::engine::{
-    self, LockFor, ModelOf, Route, Target, changes_nothing, locked_row, route, write_events,
+    self, LockFor, ModelOf, Route, Target, changes_nothing, events_of, locked_row, route, write_events,
 };
 use super::envelope::{Change, key_of};
-use crate::connection::{Conn, Kind};
+use crate::connection::{Conn, Exclusive, Kind};
 use crate::error::Error;
 use crate::transaction::deliver_signals;
 
@@ -71,7 +71,8 @@ where
         let halves = halves::<A::Entity>(conn, Operation::Insert)?;
         let active_model = CaptureBehavior::before_save(active_model, db, true).await?;
         if halves == Halves::Savepoint {
-            hold(conn).await?;
+            let exclusive = Exclusive::take(conn).await?;
+            Savepoint::open_between_hooks(&exclusive).await?.hand_over();
         }
         return Ok(active_model);
     }
@@ -112,17 +113,23 @@ where
     let Some(target) = Target::of(&active_model).filter(|_| halves != Halves::Plain) else {
         return Ok(active_model);
     };
-    if halves == Halves::Savepoint {
-        hold(conn).await?;
+    if halves == Halves::NonAtomic {
+        let found = locked_row::<A::Entity>(conn, &target, LockFor::Delete).await?;
+        return Ok(found.map_or_else(|| active_model.reset_all(), IntoActiveModel::into_active_model));
     }
-    let found = locked_row::<A::Entity>(conn, &target, LockFor::Delete).await;
-    match (found, halves) {
-        (Ok(Some(row)), _) => Ok(row.into_active_model()),
+    let exclusive = Exclusive::take(conn).await?;
+    let savepoint = Savepoint::open_between_hooks(&exclusive).await?;
+    match locked_row::<A::Entity>(exclusive.conn(), &target, LockFor::Delete).await {
+        Ok(Some(row)) => {
+            savepoint.hand_over();
+            Ok(row.into_active_model())
+        }
         // Nothing to capture: no column `Unchanged`, so the after-hook leaves it alone, and no savepoint.
-        (Ok(None), Halves::Savepoint) => end_held(conn, Ok(active_model.reset_all())).await,
-        (Ok(None), _) => Ok(active_model.reset_all()),
-        (Err(error), Halves::Savepoint) => end_held(conn, Err(error)).await,
-        (Err(error), _) => Err(error),
+        Ok(None) => {
+            savepoint.release().await?;
+            Ok(active_model.reset_all())
+        }
+        Err(error) => Err(savepoint.roll_back(error).await),
     }
 }
 
@@ -156,13 +163,19 @@ fn tell<'c, E: CapturedEntity>(
     if halves == Halves::Plain {
         return Box::pin(std::future::ready(Ok(())));
     }
-    let events = write_events(conn, &[change]);
+    let events = events_of(&[change]);
     Box::pin(async move {
         if halves == Halves::NonAtomic {
-            events.await?.send().await;
+            write_events::<E>(conn, events).await?.send().await;
             return Ok(());
         }
-        let written = async { deliver_signals(conn, events.await?).await };
-        end_held(conn, written.await).await
+        let resumed = Resumed::take(conn).await?;
+        let conn = resumed.conn();
+        let savepoint = Savepoint::resume(&resumed);
+        let written = async { deliver_signals(conn, write_events::<E>(conn, events).await?).await };
+        match written.await {
+            Ok(()) => savepoint.release().await,
+            Err(cause) => Err(savepoint.roll_back(cause).await),
+        }
     })
 }

@@ -8,6 +8,7 @@ use sea_orm::{
 
 use super::kind::{self, DataStatement, Kind, downcast_statement};
 use crate::error::Error;
+use crate::transaction::Held;
 
 /// A borrowed connection of any type, with what kind it is.
 ///
@@ -32,9 +33,22 @@ impl<'a> Conn<'a> {
     pub(crate) fn new<C: ConnectionTrait>(connection: &'a C) -> Self {
         let kind = kind::of(connection);
         Self {
-            inner: connection,
+            inner: match kind {
+                // Also where SeaORM's transaction inside ours was given: its statements wait for their turn.
+                Kind::Capturing(session) => session,
+                _ => connection,
+            },
             kind,
-            may_be_deferred: matches!(kind, Kind::Transaction),
+            may_be_deferred: matches!(kind, Kind::Transaction(_)),
+        }
+    }
+
+    /// A session whose turn is held.
+    pub(crate) fn held(held: &'a Held<'_>) -> Self {
+        Self {
+            inner: held,
+            kind: Kind::Capturing(held.session()),
+            may_be_deferred: false,
         }
     }
 
@@ -70,7 +84,7 @@ impl<'a> Conn<'a> {
     pub(crate) fn is_mock(&self) -> bool {
         match self.kind {
             Kind::Pool(pool) => pool.is_mock_connection(),
-            Kind::Capturing(transaction) => transaction.is_mock(),
+            Kind::Capturing(session) => session.is_mock(),
             _ => self.inner.mock(),
         }
     }

@@ -16,17 +16,17 @@ use sea_orm::sea_query::{DeleteStatement, InsertStatement, SelectStatement, Upda
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseExecutor, DatabaseTransaction};
 
 use super::Conn;
-use crate::transaction::Transaction;
+use crate::transaction::{Session, Transaction};
 
 /// What stands behind a connection that a captured write was given.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind<'a> {
     /// A pool: every statement may take another connection, so a captured write opens a transaction of its own.
     Pool(&'a DatabaseConnection),
-    /// A plain SeaORM transaction, or a registered type that is one.
-    Transaction,
+    /// A plain SeaORM transaction, or a registered type that is one, by its address.
+    Transaction(usize),
     /// Our transaction, which also carries signals and knows when it is spoiled.
-    Capturing(&'a Transaction),
+    Capturing(&'a Session),
     /// A type that nobody registered.
     Unknown(&'static str),
 }
@@ -59,6 +59,10 @@ fn registry() -> &'static RwLock<HashMap<TypeId, Look>> {
 /// Call it once at start, before the first write. A second call for the same type replaces the first. For a transaction,
 /// statements go through your type; for a pool, captured writes and own events run on the pool that `look` names.
 ///
+/// # Safety
+/// `C` has no lifetime parameter. (Types are told apart without their lifetimes, so `look` may be given a `C` with a shorter one
+/// than it was written for.)
+///
 /// ```
 /// use hare_seaorm::connection::{ConnectionRef, register};
 /// # use sea_orm::*;
@@ -72,11 +76,13 @@ fn registry() -> &'static RwLock<HashMap<TypeId, Look>> {
 /// #   async fn query_all_raw(&self, s: Statement) -> Result<Vec<QueryResult>, DbErr> { self.pool.query_all_raw(s).await }
 /// # }
 ///
-/// register::<Audited>(|audited| ConnectionRef::Pool(&audited.pool));
+/// // SAFETY: `Audited` has no lifetime parameter.
+/// unsafe { register::<Audited>(|audited| ConnectionRef::Pool(&audited.pool)) };
 /// ```
-pub fn register<C: ConnectionTrait + 'static>(look: fn(&C) -> ConnectionRef<'_>) {
+pub unsafe fn register<C: ConnectionTrait + 'static>(look: fn(&C) -> ConnectionRef<'_>) {
     let erased: Look = Box::new(move |connection| {
-        // SAFETY: `of` calls this only under the `TypeId` of `C`, with a pointer made from a live `&C`.
+        // SAFETY: `of` calls this only under the `TypeId` of `C`, with a pointer made from a live `&C`; that no lifetime of `C` is
+        // lost in between is the caller's promise.
         match look(unsafe { &*connection.cast::<C>() }) {
             ConnectionRef::Pool(pool) => Erased::Pool(pool),
             ConnectionRef::Transaction => Erased::Transaction,
@@ -97,11 +103,13 @@ pub(crate) fn of<C: ConnectionTrait>(connection: &C) -> Kind<'_> {
         return Kind::Pool(unsafe { &*address.cast() });
     }
     if id == TypeId::of::<DatabaseTransaction>() {
-        return Kind::Transaction;
+        // SAFETY: `C` is `DatabaseTransaction`, which has no lifetime parameter.
+        return of_transaction(unsafe { &*address.cast() });
     }
     if id == TypeId::of::<Transaction>() {
         // SAFETY: `C` is `Transaction`, which has no lifetime parameter.
-        return Kind::Capturing(unsafe { &*address.cast() });
+        let transaction: &Transaction = unsafe { &*address.cast() };
+        return Kind::Capturing(transaction.session());
     }
     if id == typeid::of::<DatabaseExecutor<'_>>() {
         // SAFETY: `C` is `DatabaseExecutor<'x>` with `'x` outliving the borrow; it is covariant in `'x` (it holds `&'x`
@@ -109,7 +117,8 @@ pub(crate) fn of<C: ConnectionTrait>(connection: &C) -> Kind<'_> {
         let executor: &DatabaseExecutor<'_> = unsafe { &*address.cast() };
         return match executor {
             DatabaseExecutor::Connection(pool) => Kind::Pool(pool),
-            DatabaseExecutor::Transaction(_) | DatabaseExecutor::OwnedTransaction(_) => Kind::Transaction,
+            DatabaseExecutor::Transaction(transaction) => of_transaction(transaction),
+            DatabaseExecutor::OwnedTransaction(transaction) => of_transaction(transaction),
         };
     }
     if id == typeid::of::<Conn<'_>>() {
@@ -125,8 +134,63 @@ pub(crate) fn of<C: ConnectionTrait>(connection: &C) -> Kind<'_> {
     {
         // SAFETY: `look` derived the pointer from `connection` with its lifetime, which is the lifetime given back here.
         Some(Erased::Pool(pool)) => Kind::Pool(unsafe { &*pool }),
-        Some(Erased::Transaction) => Kind::Transaction,
+        Some(Erased::Transaction) => Kind::Transaction(address.addr()),
         None => Kind::Unknown(std::any::type_name::<C>()),
+    }
+}
+
+/// A transaction of SeaORM's may be the one inside ours, reached through `Deref`.
+fn of_transaction(transaction: &DatabaseTransaction) -> Kind<'_> {
+    match sessions::find(transaction) {
+        Some(session) => Kind::Capturing(session),
+        None => Kind::Transaction(std::ptr::from_ref(transaction).addr()),
+    }
+}
+
+/// Our sessions, by the address of the SeaORM transaction inside.
+pub(crate) mod sessions {
+    use std::collections::HashMap;
+    use std::sync::{OnceLock, PoisonError, RwLock};
+
+    use sea_orm::DatabaseTransaction;
+
+    use crate::transaction::Session;
+
+    struct Place(*const Session);
+
+    // SAFETY: a `Session` may be shared between threads (it is `Sync`: it holds locks and an `Arc`).
+    unsafe impl Send for Place {}
+    // SAFETY: as above.
+    unsafe impl Sync for Place {}
+
+    const _: () = {
+        const fn may_be_shared<T: Send + Sync>() {}
+        may_be_shared::<Session>();
+    };
+
+    fn places() -> &'static RwLock<HashMap<usize, Place>> {
+        static PLACES: OnceLock<RwLock<HashMap<usize, Place>>> = OnceLock::new();
+        PLACES.get_or_init(RwLock::default)
+    }
+
+    /// Remembers where the session of `inner` is. It is boxed, and forgets itself before it goes.
+    pub(crate) fn add(inner: &DatabaseTransaction, session: &Session) {
+        let mut places = places().write().unwrap_or_else(PoisonError::into_inner);
+        places.insert(std::ptr::from_ref(inner).addr(), Place(session));
+    }
+
+    pub(crate) fn remove(inner: &DatabaseTransaction) {
+        let mut places = places().write().unwrap_or_else(PoisonError::into_inner);
+        places.remove(&std::ptr::from_ref(inner).addr());
+    }
+
+    pub(crate) fn find(inner: &DatabaseTransaction) -> Option<&Session> {
+        let places = places().read().unwrap_or_else(PoisonError::into_inner);
+        let place = places.get(&std::ptr::from_ref(inner).addr())?;
+        // SAFETY: the address is that of a transaction that is alive and borrowed. Only one lives there, and a borrow of the one
+        // inside a session can only come from the `Deref` of the `Transaction` that owns the session, so the session lives as
+        // long as the borrow.
+        Some(unsafe { &*place.0 })
     }
 }
 

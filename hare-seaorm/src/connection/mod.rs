@@ -4,10 +4,12 @@
 //! transaction of its own, a transaction a savepoint, and a type that nobody told us about is refused rather than guessed at.
 
 mod conn;
+mod exclusive;
 mod kind;
 mod own;
 
 pub(crate) use conn::{Conn, unknown_connection};
-pub(crate) use kind::Kind;
+pub(crate) use exclusive::Exclusive;
 pub use kind::{ConnectionRef, register};
+pub(crate) use kind::{Kind, sessions};
 pub(crate) use own::{begin, in_own_transaction, uncut};

@@ -1,6 +1,5 @@
 //! The events of a write: made from its changes, written with one INSERT.
 
-use futures_util::future::BoxFuture;
 use sea_orm::DbErr;
 use sea_orm::prelude::DateTimeUtc;
 
@@ -10,6 +9,7 @@ use crate::connection::Conn;
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
 use crate::store;
+use crate::store::insert::NewEvent;
 use crate::transaction::Signalled;
 
 /// What a write gave, and the signals of its events.
@@ -29,30 +29,28 @@ impl<T> Written<T> {
     }
 }
 
-/// Writes the events of these changes, in order, with one moment for all of them.
-///
-/// The events are made at once and only written when awaited, so that no row is borrowed over an await.
+/// The events of these changes, in order, with one moment for all of them. Made before any await, so that no row is borrowed
+/// over one.
 ///
 /// # Errors
-/// [`Error::Validation`] before anything is written if a value cannot be told; else what the INSERT failed with.
-pub(crate) fn write_events<'c, E: CapturedEntity>(
-    conn: Conn<'c>,
-    changes: &[Change<'_, E>],
-) -> BoxFuture<'c, Result<Signalled, DbErr>> {
+/// [`Error::Validation`] if a value cannot be told.
+pub(crate) fn events_of<E: CapturedEntity>(changes: &[Change<'_, E>]) -> Result<Vec<NewEvent>, Error> {
     let occurred_at: DateTimeUtc = chrono::Utc::now();
-    let events = changes
-        .iter()
-        .map(|change| change.event(occurred_at))
-        .collect::<Result<Vec<_>, Error>>();
-    Box::pin(async move {
-        let events = events?;
-        store::insert::insert::<E::Outbox>(conn, &events)
-            .await
-            .map_err(|source| Error::database("writing the event of a captured write", source))?;
-        let mut signalled = Signalled::default();
-        if let Some(wakeup) = E::Outbox::wakeup() {
-            signalled.add(&wakeup, events.into_iter().map(|event| event.topic));
-        }
-        Ok(signalled)
-    })
+    changes.iter().map(|change| change.event(occurred_at)).collect()
+}
+
+/// Writes the events of a write to the outbox of its entity.
+pub(crate) async fn write_events<E: CapturedEntity>(
+    conn: Conn<'_>,
+    events: Result<Vec<NewEvent>, Error>,
+) -> Result<Signalled, DbErr> {
+    let events = events?;
+    store::insert::insert::<E::Outbox>(conn, &events)
+        .await
+        .map_err(|source| Error::database("writing the event of a captured write", source))?;
+    let mut signalled = Signalled::default();
+    if let Some(wakeup) = E::Outbox::wakeup() {
+        signalled.add(&wakeup, events.into_iter().map(|event| event.topic));
+    }
+    Ok(signalled)
 }

@@ -22,7 +22,7 @@ use crate::connection::{Conn, Kind, unknown_connection};
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
 
-pub(crate) use events::{Written, write_events};
+pub(crate) use events::{Written, events_of, write_events};
 pub(crate) use portable::{LockFor, Target, locked_row};
 
 /// The model of an active model.

@@ -3,35 +3,65 @@
 //! Not SeaORM's nested `begin`: dropped while its SAVEPOINT is on the way, that rolls back the caller's transaction and leaves
 //! the caller's handle in autocommit.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
-use crate::connection::{Conn, Kind};
+use crate::connection::{Conn, Exclusive, Kind};
 use crate::error::{Error, Fault};
 use crate::transaction::Spoiled;
+
+/// The savepoint's name. One is enough: no two captured writes run at once in a transaction. And it keeps the text of the
+/// statement the same, for whoever counts statements by their text.
+const NAME: &str = "hare_write";
+
+/// The savepoint between two of SeaORM's hooks, in which another captured write may run.
+const NAME_BETWEEN_HOOKS: &str = "hare_hook";
 
 /// An open savepoint. Dropped before it is released or rolled back, it marks the transaction: its row may have no event.
 #[derive(Debug)]
 pub(crate) struct Savepoint<'a> {
     conn: Conn<'a>,
-    name: String,
+    name: &'static str,
     open: bool,
+    /// Others may have written since, and would be undone with it.
+    is_shared: bool,
 }
 
-/// The savepoint between two of SeaORM's hooks. One name is enough: only SeaORM's own statement runs inside.
-const BETWEEN_HOOKS: &str = "hare_hook";
-
 impl<'a> Savepoint<'a> {
-    pub(crate) async fn open(conn: Conn<'a>) -> Result<Self, DbErr> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("hare_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    pub(crate) async fn open(exclusive: &'a Exclusive<'_>) -> Result<Self, DbErr> {
+        Self::begin(exclusive.conn(), NAME).await
+    }
+
+    async fn begin(conn: Conn<'a>, name: &'static str) -> Result<Self, DbErr> {
         conn.execute_unprepared(&format!("SAVEPOINT {name}")).await?;
         Ok(Self {
             conn,
             name,
             open: true,
+            is_shared: false,
         })
+    }
+
+    /// One that is left open for a statement of SeaORM's.
+    pub(crate) async fn open_between_hooks(exclusive: &'a Exclusive<'_>) -> Result<Self, DbErr> {
+        Self::begin(exclusive.conn(), NAME_BETWEEN_HOOKS).await
+    }
+
+    /// Leaves it to the after-hook.
+    pub(crate) fn hand_over(mut self) {
+        self.open = false;
+        if let Kind::Capturing(session) = self.conn.kind() {
+            session.hand_over();
+        }
+    }
+
+    /// Takes it over from the before-hook.
+    pub(crate) fn resume(exclusive: &'a Resumed<'_>) -> Self {
+        Self {
+            conn: exclusive.exclusive.conn(),
+            name: NAME_BETWEEN_HOOKS,
+            open: true,
+            is_shared: exclusive.is_shared,
+        }
     }
 
     /// Keeps what was written since.
@@ -40,18 +70,57 @@ impl<'a> Savepoint<'a> {
             .conn
             .execute_unprepared(&format!("RELEASE SAVEPOINT {}", self.name))
             .await;
-        if released.is_ok() {
-            self.open = false;
+        self.open = false;
+        if released.is_err() {
+            self.spoil(Spoiled::LostSavepoint);
         }
         released.map(drop)
     }
 
     /// Undoes what was written since, because of `cause`, and gives the error that the caller is to see.
     pub(crate) async fn roll_back(mut self, cause: DbErr) -> DbErr {
-        let outcome = roll_back_to(self.conn, &self.name, cause).await;
-        // Either it is undone, or the database will not let the transaction commit, or it is marked.
+        let outcome = self.undo(cause).await;
+        // Either it is undone, or the transaction is marked, or the database will not let it commit.
         self.open = false;
         outcome
+    }
+
+    async fn undo(&self, cause: DbErr) -> DbErr {
+        // The whole transaction is gone already, savepoints too.
+        if self.conn.backend() == DbBackend::MySql && Fault::of(&cause) == Some(Fault::Retryable) {
+            self.spoil(Spoiled::Gone);
+            return Error::Retryable {
+                what: "a captured write",
+                reason: "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from \
+                         its beginning"
+                    .to_owned(),
+                source: Some(cause),
+            }
+            .into();
+        }
+        if self.is_shared {
+            self.spoil(Spoiled::SharedWrite);
+            return cause;
+        }
+        let rolled_back = async {
+            self.conn
+                .execute_unprepared(&format!("ROLLBACK TO SAVEPOINT {}", self.name))
+                .await?;
+            self.conn
+                .execute_unprepared(&format!("RELEASE SAVEPOINT {}", self.name))
+                .await
+        };
+        if let Err(error) = rolled_back.await {
+            tracing::error!(error = %error, "a failed captured write could not be rolled back to its savepoint");
+            self.spoil(Spoiled::LostSavepoint);
+        }
+        cause
+    }
+
+    fn spoil(&self, spoiled: Spoiled) {
+        if let Kind::Capturing(session) = self.conn.kind() {
+            session.spoil(spoiled);
+        }
     }
 }
 
@@ -61,7 +130,7 @@ impl Drop for Savepoint<'_> {
             return;
         }
         match self.conn.kind() {
-            Kind::Capturing(transaction) => transaction.spoil(Spoiled::CutWrite),
+            Kind::Capturing(session) => session.spoil(Spoiled::CutWrite),
             _ => tracing::error!(
                 "a captured write was dropped half-way in a plain transaction: if that is committed, the row may have no event; \
                  roll it back, or use `hare_seaorm::begin`, whose commit then fails"
@@ -70,52 +139,32 @@ impl Drop for Savepoint<'_> {
     }
 }
 
-/// Opens the savepoint that the before-hook leaves to the after-hook.
-pub(crate) async fn hold(conn: Conn<'_>) -> Result<(), DbErr> {
-    conn.execute_unprepared(&format!("SAVEPOINT {BETWEEN_HOOKS}"))
-        .await
-        .map(drop)
+/// The transaction in the after-hook.
+#[derive(Debug)]
+pub(crate) struct Resumed<'a> {
+    exclusive: Exclusive<'a>,
+    is_shared: bool,
 }
 
-/// Ends the savepoint of [`hold`]: kept if all went well, undone if not.
-pub(crate) async fn end_held<T>(conn: Conn<'_>, outcome: Result<T, DbErr>) -> Result<T, DbErr> {
-    match outcome {
-        Ok(value) => {
-            conn.execute_unprepared(&format!("RELEASE SAVEPOINT {BETWEEN_HOOKS}"))
-                .await?;
-            Ok(value)
+impl<'a> Resumed<'a> {
+    /// Goes on with a write that was handed over.
+    pub(crate) async fn take(conn: Conn<'a>) -> Result<Self, DbErr> {
+        match conn.kind() {
+            Kind::Capturing(session) => {
+                let (held, is_shared) = session.resume().await?;
+                Ok(Self {
+                    exclusive: Exclusive::held(conn, held),
+                    is_shared,
+                })
+            }
+            _ => Ok(Self {
+                exclusive: Exclusive::take(conn).await?,
+                is_shared: false,
+            }),
         }
-        Err(cause) => Err(roll_back_to(conn, BETWEEN_HOOKS, cause).await),
     }
-}
 
-async fn roll_back_to(conn: Conn<'_>, name: &str, cause: DbErr) -> DbErr {
-    // InnoDB ends a deadlock by rolling back the whole transaction, savepoints too
-    // (https://dev.mysql.com/doc/refman/8.4/en/innodb-deadlock-detection.html).
-    if conn.backend() == DbBackend::MySql && Fault::of(&cause) == Some(Fault::Retryable) {
-        if let Kind::Capturing(transaction) = conn.kind() {
-            transaction.spoil(Spoiled::Gone);
-        }
-        return Error::Retryable {
-            what: "a captured write",
-            reason: "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from its \
-                     beginning"
-                .to_owned(),
-            source: Some(cause),
-        }
-        .into();
+    pub(crate) fn conn(&self) -> Conn<'_> {
+        self.exclusive.conn()
     }
-    let rolled_back = async {
-        conn.execute_unprepared(&format!("ROLLBACK TO SAVEPOINT {name}"))
-            .await?;
-        conn.execute_unprepared(&format!("RELEASE SAVEPOINT {name}"))
-            .await
-    };
-    if let Err(error) = rolled_back.await {
-        tracing::error!(error = %error, "a failed captured write could not be rolled back to its savepoint");
-        if let Kind::Capturing(transaction) = conn.kind() {
-            transaction.spoil(Spoiled::CutWrite);
-        }
-    }
-    cause
 }

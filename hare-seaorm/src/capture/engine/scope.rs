@@ -5,7 +5,7 @@ use sea_orm::DbErr;
 
 use super::events::Written;
 use super::savepoint::Savepoint;
-use crate::connection::{Conn, Kind, in_own_transaction};
+use crate::connection::{Conn, Exclusive, Kind, in_own_transaction};
 use crate::transaction::deliver_signals;
 
 /// Runs `work` so that all it writes is kept or none of it.
@@ -25,7 +25,9 @@ where
         written.signalled.send().await;
         return Ok(written.value);
     }
-    let savepoint = Savepoint::open(conn).await?;
+    let exclusive = Exclusive::take(conn).await?;
+    let conn = exclusive.conn();
+    let savepoint = Savepoint::open(&exclusive).await?;
     let written = async {
         let written = work(conn).await?;
         deliver_signals(conn, written.signalled).await?;
@@ -35,6 +37,11 @@ where
         Ok(value) => {
             savepoint.release().await?;
             Ok(value)
+        }
+        // Nothing was written, so nothing needs undoing.
+        Err(cause @ DbErr::RecordNotUpdated) => {
+            savepoint.release().await?;
+            Err(cause)
         }
         Err(cause) => Err(savepoint.roll_back(cause).await),
     }

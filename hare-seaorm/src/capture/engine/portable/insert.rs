@@ -3,7 +3,7 @@
 use sea_orm::{ActiveModelTrait, DbErr, Insert, IntoActiveModel};
 
 use crate::capture::declaration::CapturedEntity;
-use crate::capture::engine::{ModelOf, Written, write_events};
+use crate::capture::engine::{ModelOf, Written, events_of, write_events};
 use crate::capture::envelope::Change;
 use crate::connection::Conn;
 
@@ -15,9 +15,9 @@ where
     ModelOf<A>: IntoActiveModel<A>,
 {
     let row = Insert::one(active_model).exec_with_returning(&conn).await?;
-    let events = write_events(conn, &[Change::<A::Entity>::inserted(&row)]);
+    let events = events_of(&[Change::<A::Entity>::inserted(&row)]);
     Ok(Written {
-        signalled: events.await?,
+        signalled: write_events::<A::Entity>(conn, events).await?,
         value: row,
     })
 }

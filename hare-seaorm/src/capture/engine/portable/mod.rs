@@ -6,10 +6,11 @@ mod delete;
 mod insert;
 mod update;
 
-use sea_orm::sea_query::{Expr, LockType, Query, ReturningClause};
+use sea_orm::sea_query::{Expr, IntoValueTuple, LockType, Query, ReturningClause};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbBackend, DbErr, EntityName, EntityTrait,
-    Iterable, PrimaryKeyToColumn, QueryFilter, QuerySelect, Value,
+    IdenStatic, Iterable, PrimaryKeyToColumn, PrimaryKeyTrait, QueryFilter, QueryResult, QuerySelect,
+    QueryTrait, Select, TryGetableMany, Value,
 };
 
 use crate::capture::declaration::CapturedEntity;
@@ -21,28 +22,20 @@ pub(crate) use update::Update;
 
 /// The row that a write aims at, by its primary key.
 ///
-/// Taken from the active model once, before the first await: neither models nor active models need to be `Sync`.
+/// Taken from the active model once, before the first await: neither models nor active models need to be `Sync`. The key as the
+/// caller wrote it finds the row; what an event says is the key as it is stored, or one row's events would have two keys.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
-    /// The primary key's values, in the order of its columns.
-    pub(crate) key: Vec<Value>,
-    condition: Condition,
-}
+pub(crate) struct Target(Condition);
 
 impl Target {
     /// `None` if a part of the primary key is not set.
     pub(crate) fn of<A: ActiveModelTrait>(active_model: &A) -> Option<Self> {
-        let mut target = Self {
-            key: Vec::new(),
-            condition: Condition::all(),
-        };
+        let mut condition = Condition::all();
         for key in <A::Entity as EntityTrait>::PrimaryKey::iter() {
             let column = key.into_column();
-            let value = active_model.get(column).into_value()?;
-            target.condition = target.condition.add(column.eq(value.clone()));
-            target.key.push(value);
+            condition = condition.add(column.eq(active_model.get(column).into_value()?));
         }
-        Some(target)
+        Some(Self(condition))
     }
 }
 
@@ -56,28 +49,64 @@ pub(crate) enum LockFor {
 }
 
 /// Reads the row as it is now, and locks it until the transaction ends.
-///
-/// A deferred SQLite transaction is made a writing one before it reads, by a statement on the outbox that touches no row: read
-/// first and made a writing one later, it would fail as busy whenever another wrote in between.
 pub(crate) async fn locked_row<E: CapturedEntity>(
     conn: Conn<'_>,
     target: &Target,
     lock_for: LockFor,
 ) -> Result<Option<E::Model>, DbErr> {
-    let mut select = E::find().filter(target.condition.clone());
-    match (conn.backend(), lock_for) {
-        (DbBackend::Postgres, LockFor::Update) => select = select.lock(LockType::NoKeyUpdate),
-        (DbBackend::Postgres | DbBackend::MySql, _) => select = select.lock_exclusive(),
-        _ if conn.may_be_deferred() => {
-            let touches_nothing = Query::delete()
-                .from_table(E::Outbox::default().table_ref())
-                .and_where(Expr::cust("1 = 0"))
-                .take();
-            conn.execute(&touches_nothing).await?;
+    locking::<E>(conn, target, lock_for).await?.one(&conn).await
+}
+
+/// The stored primary key of the row, which is locked until the transaction ends.
+async fn locked_key<E: CapturedEntity>(
+    conn: Conn<'_>,
+    target: &Target,
+    lock_for: LockFor,
+) -> Result<Option<Vec<Value>>, DbErr> {
+    let select = locking::<E>(conn, target, lock_for).await?;
+    let key_only = select
+        .select_only()
+        .columns(E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column))
+        .into_query();
+    let row = conn.query_one(&key_only).await?;
+    row.map(|row| key_in::<E>(&row)).transpose()
+}
+
+/// A deferred SQLite transaction is made a writing one before it reads, by a statement on the outbox that touches no row: read
+/// first and made a writing one later, it would fail as busy whenever another wrote in between.
+async fn locking<E: CapturedEntity>(
+    conn: Conn<'_>,
+    target: &Target,
+    lock_for: LockFor,
+) -> Result<Select<E>, DbErr> {
+    let select = E::find().filter(target.0.clone());
+    Ok(match (conn.backend(), lock_for) {
+        (DbBackend::Postgres, LockFor::Update) => select.lock(LockType::NoKeyUpdate),
+        (DbBackend::Postgres | DbBackend::MySql, _) => select.lock_exclusive(),
+        _ => {
+            if conn.may_be_deferred() {
+                let touches_nothing = Query::delete()
+                    .from_table(E::Outbox::default().table_ref())
+                    .and_where(Expr::cust("1 = 0"))
+                    .take();
+                conn.execute(&touches_nothing).await?;
+            }
+            select
         }
-        _ => {}
-    }
-    select.one(&conn).await
+    })
+}
+
+/// The primary key's values in a row that holds its columns, in their order.
+fn key_in<E: EntityTrait>(row: &QueryResult) -> Result<Vec<Value>, DbErr> {
+    let columns: Vec<String> = E::PrimaryKey::iter().map(|key| key.as_str().to_owned()).collect();
+    let key = <E::PrimaryKey as PrimaryKeyTrait>::ValueType::try_get_many(row, "", &columns)?;
+    Ok(key.into_value_tuple().into_iter().collect())
+}
+
+/// `RETURNING` with the primary key.
+fn returning_key<E: EntityTrait>(backend: DbBackend) -> ReturningClause {
+    let columns = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column);
+    Query::returning().exprs(columns.map(|column| column.select_as(column.into_returning_expr(backend))))
 }
 
 /// `RETURNING` with every column of an entity, each in the form that its model reads.

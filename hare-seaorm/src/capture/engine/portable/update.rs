@@ -1,15 +1,15 @@
 //! A captured update of one row by its primary key.
 
-use sea_orm::sea_query::UpdateStatement;
+use sea_orm::sea_query::{ReturningClause, UpdateStatement};
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PrimaryKeyToColumn, QueryTrait,
-    UpdateResult, ValidatedUpdateOne,
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PrimaryKeyToColumn, QueryResult,
+    QueryTrait, UpdateResult, ValidatedUpdateOne, Value,
 };
 
-use super::{LockFor, Target, locked_row, returning_row};
+use super::{LockFor, Target, key_in, locked_key, locked_row, returning_key, returning_row};
 use crate::capture::declaration::{CapturedEntity, Operation, Payload};
-use crate::capture::engine::{Written, write_events};
-use crate::capture::envelope::Change;
+use crate::capture::engine::{Written, events_of, write_events};
+use crate::capture::envelope::{Change, key_of};
 use crate::connection::Conn;
 
 /// An update with what its event needs of the active model.
@@ -46,9 +46,10 @@ impl Update {
     pub(crate) async fn run<E: CapturedEntity>(self, conn: Conn<'_>) -> Result<Written<E::Model>, DbErr> {
         let before = self.before::<E>(conn).await?;
         let after = self.write_and_read::<E>(conn).await?;
-        let events = write_events(conn, &[self.change::<E>(before.as_ref(), Some(&after))]);
+        let change = self.change::<E>(key_of(&after), before.as_ref(), Some(&after));
+        let events = events_of(&[change]);
         Ok(Written {
-            signalled: events.await?,
+            signalled: write_events::<E>(conn, events).await?,
             value: after,
         })
     }
@@ -59,18 +60,20 @@ impl Update {
         conn: Conn<'_>,
     ) -> Result<Written<UpdateResult>, DbErr> {
         let before = self.before::<E>(conn).await?;
-        let after = match E::declaration().payload {
+        let events = match E::declaration().payload {
             Payload::Keys => {
-                self.write(conn).await?;
-                None
+                let key = self.write_and_read_key::<E>(conn).await?;
+                events_of(&[self.change::<E>(key, None, None)])
             }
-            Payload::After | Payload::BeforeAndAfter => Some(self.write_and_read::<E>(conn).await?),
+            Payload::After | Payload::BeforeAndAfter => {
+                let after = self.write_and_read::<E>(conn).await?;
+                events_of(&[self.change::<E>(key_of(&after), before.as_ref(), Some(&after))])
+            }
         };
-        let events = write_events(conn, &[self.change::<E>(before.as_ref(), after.as_ref())]);
         let mut result = UpdateResult::default();
         result.rows_affected = 1;
         Ok(Written {
-            signalled: events.await?,
+            signalled: write_events::<E>(conn, events).await?,
             value: result,
         })
     }
@@ -83,6 +86,34 @@ impl Update {
         }
     }
 
+    /// The row as the update left it: given back by the update itself, or read again.
+    ///
+    /// Where it is read again the read locks: an update to the value that was there changes no row in InnoDB, so a plain read
+    /// would still see the transaction's snapshot and not what others have committed since.
+    async fn write_and_read<E: CapturedEntity>(&self, conn: Conn<'_>) -> Result<E::Model, DbErr> {
+        if conn.returns_rows() {
+            let row = self
+                .write_returning(conn, returning_row::<E>(conn.backend()))
+                .await?;
+            return E::Model::from_query_result(&row, "");
+        }
+        self.write(conn).await?;
+        let row = locked_row::<E>(conn, &self.target, LockFor::Update).await?;
+        row.ok_or_else(not_found)
+    }
+
+    async fn write_and_read_key<E: CapturedEntity>(&self, conn: Conn<'_>) -> Result<Vec<Value>, DbErr> {
+        if conn.returns_rows() {
+            let row = self
+                .write_returning(conn, returning_key::<E>(conn.backend()))
+                .await?;
+            return key_in::<E>(&row);
+        }
+        self.write(conn).await?;
+        let key = locked_key::<E>(conn, &self.target, LockFor::Update).await?;
+        key.ok_or_else(not_found)
+    }
+
     async fn write(&self, conn: Conn<'_>) -> Result<(), DbErr> {
         match conn.execute(&self.statement).await?.rows_affected() {
             0 => Err(DbErr::RecordNotUpdated),
@@ -90,34 +121,33 @@ impl Update {
         }
     }
 
-    /// The row as the update left it: given back by the update itself, or read again.
-    ///
-    /// Where it is read again the read locks: an update to the value that was there changes no row in InnoDB, so a plain read
-    /// would still see the transaction's snapshot and not what others have committed since.
-    async fn write_and_read<E: CapturedEntity>(&self, conn: Conn<'_>) -> Result<E::Model, DbErr> {
-        if conn.returns_rows() {
-            let mut statement = self.statement.clone();
-            statement.returning(returning_row::<E>(conn.backend()));
-            let row = conn.query_one(&statement).await?.ok_or(DbErr::RecordNotUpdated)?;
-            return E::Model::from_query_result(&row, "");
-        }
-        self.write(conn).await?;
-        locked_row::<E>(conn, &self.target, LockFor::Update)
-            .await?
-            .ok_or_else(|| DbErr::RecordNotFound("Failed to find updated item".to_owned()))
+    async fn write_returning(
+        &self,
+        conn: Conn<'_>,
+        returning: ReturningClause,
+    ) -> Result<QueryResult, DbErr> {
+        let mut statement = self.statement.clone();
+        statement.returning(returning);
+        conn.query_one(&statement).await?.ok_or(DbErr::RecordNotUpdated)
     }
 
     fn change<'m, E: CapturedEntity>(
         &self,
+        key: Vec<Value>,
         before: Option<&'m E::Model>,
         after: Option<&'m E::Model>,
     ) -> Change<'m, E> {
         Change {
             operation: Operation::Update,
-            key: self.target.key.clone(),
+            key,
             changed: Some(self.changed.clone()),
             before,
             after,
         }
     }
+}
+
+/// As SeaORM says it.
+fn not_found() -> DbErr {
+    DbErr::RecordNotFound("Failed to find updated item".to_owned())
 }

@@ -6,24 +6,27 @@
 //! Invariant: no spoiled transaction commits. A captured write that is dropped between its row and its event spoils the
 //! transaction (or nested transaction) it ran in. Upheld in [`Transaction::commit`]; tested in `tests/it/capture/abort.rs`.
 
-use std::collections::BTreeSet;
+mod session;
+mod signalled;
+
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
     IsolationLevel, QueryResult, Statement, TransactionError, TransactionOptions, TransactionSession,
     TransactionTrait,
 };
-
 use tokio::sync::OwnedMutexGuard;
 
 use crate::connection::{self, Conn, Kind};
 use crate::error::Error;
 use crate::outbox::{self, OutboxEntity};
-use crate::wakeup::OutboxWakeup;
+
+pub(crate) use session::{Held, Session, Spoiled};
+use session::{State, Turn};
+pub(crate) use signalled::Signalled;
 
 /// Begins a transaction whose events wake the relays right after its commit.
 ///
@@ -34,34 +37,25 @@ use crate::wakeup::OutboxWakeup;
 /// # Cancel safety
 /// Dropped half-way, the transaction is rolled back and its connection goes back to the pool clean.
 pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
-    let state = State {
-        is_mock: db.is_mock_connection(),
-        ..State::default()
-    };
+    let state = State::of_pool(db.is_mock_connection());
     let inner = connection::begin(db).await?;
-    Ok(Transaction::new(inner, Turn::default(), state))
+    Ok(Transaction {
+        session: Session::new(inner, Turn::default(), state),
+    })
 }
 
 /// A SeaORM transaction, usable wherever one is, that also carries the signals of its events.
 ///
-/// Dropped without a commit it is rolled back, and signals nothing.
+/// Dropped without a commit it is rolled back, and signals nothing. It dereferences to SeaORM's own transaction, so a function
+/// that takes `&DatabaseTransaction` takes it too, and captured writes in there are still guarded; other statements there are
+/// SeaORM's alone.
+///
+/// Run one write at a time in it. A captured write keeps other statements waiting until it is done; only a generic write, whose
+/// statement is SeaORM's, cannot.
 #[derive(Debug)]
 pub struct Transaction {
-    session: Session,
-    state: Arc<State>,
+    session: Box<Session>,
 }
-
-/// SeaORM's transaction, and whose turn it is on its connection.
-#[derive(Debug)]
-struct Session {
-    /// Shared with statements that go on to their end when their caller is dropped. There until the transaction ends.
-    inner: Option<Arc<DatabaseTransaction>>,
-    turn: Turn,
-}
-
-/// One at a time on a connection: whatever goes on after its caller is gone holds it, so that nothing else comes in between.
-/// Nested transactions share it.
-type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// A nested transaction that nobody has taken yet. Dropped, it is rolled back while it is still its turn: in this order.
 struct Begun {
@@ -69,161 +63,9 @@ struct Begun {
     turn: OwnedMutexGuard<()>,
 }
 
-/// What outlives the borrow of a transaction: a write in flight marks it from its own destructor.
-#[derive(Debug, Default)]
-struct State {
-    signals: Mutex<Signalled>,
-    spoiled: Mutex<Option<Spoiled>>,
-    parent: Option<Arc<State>>,
-    /// It belongs to SeaORM's mock, on which capture is off.
-    is_mock: bool,
-}
-
-/// Why a transaction must not commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spoiled {
-    /// A captured write was dropped after its row and before its event.
-    CutWrite,
-    /// The database rolled the whole transaction back.
-    Gone,
-}
-
-impl Spoiled {
-    fn error(self) -> Error {
-        let reason = match self {
-            Self::CutWrite => {
-                "a captured write was dropped half-way in this transaction, so its row may have no event; nothing of the \
-                 transaction can be committed, roll it back and run it again"
-            }
-            Self::Gone => {
-                "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from its \
-                 beginning"
-            }
-        };
-        Error::Retryable {
-            what: "the transaction",
-            reason: reason.to_owned(),
-            source: None,
-        }
-    }
-}
-
-/// Topics of written events, by the wakeup that tells of them.
-#[derive(Default)]
-pub(crate) struct Signalled(Vec<(Arc<dyn OutboxWakeup>, BTreeSet<String>)>);
-
-impl std::fmt::Debug for Signalled {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(self.0.iter().map(|(_, topics)| topics))
-            .finish()
-    }
-}
-
-impl Signalled {
-    pub(crate) fn add(&mut self, wakeup: &Arc<dyn OutboxWakeup>, topics: impl IntoIterator<Item = String>) {
-        let same = |known: &Arc<dyn OutboxWakeup>| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(wakeup));
-        match self.0.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, all)) => all.extend(topics),
-            None => self.0.push((Arc::clone(wakeup), topics.into_iter().collect())),
-        }
-    }
-
-    fn join(&mut self, other: Self) {
-        for (wakeup, topics) in other.0 {
-            self.add(&wakeup, topics);
-        }
-    }
-
-    /// Tells the relays. A wakeup that fails is logged: the events are committed, and polling finds them.
-    pub(crate) async fn send(self) {
-        for (wakeup, topics) in self.0 {
-            let topics: Vec<String> = topics.into_iter().collect();
-            if let Err(error) = wakeup.signal(&topics).await {
-                tracing::warn!(error = %error, ?topics, "a wakeup could not be signalled; relays find the events by polling");
-            }
-        }
-    }
-
-    /// What a plain transaction must execute before its commit, for wakeups that the database itself carries.
-    pub(crate) fn statements(&self, backend: DbBackend) -> Vec<Statement> {
-        self.0
-            .iter()
-            .filter_map(|(wakeup, topics)| {
-                wakeup.in_transaction(backend, &topics.iter().cloned().collect::<Vec<_>>())
-            })
-            .collect()
-    }
-}
-
-impl Session {
-    #[expect(clippy::expect_used, reason = "only what ends the transaction takes it")]
-    fn inner(&self) -> &Arc<DatabaseTransaction> {
-        self.inner.as_ref().expect("there until the transaction ends")
-    }
-
-    fn turn(&self) -> impl Future<Output = OwnedMutexGuard<()>> + Send + 'static {
-        Arc::clone(&self.turn).lock_owned()
-    }
-
-    /// The transaction, for its end. Whose turn it is knows that no statement is under way on it.
-    fn end(mut self) -> Result<DatabaseTransaction, DbErr> {
-        let inner = self.inner.take().and_then(Arc::into_inner);
-        inner.ok_or_else(|| DbErr::Custom("the transaction is still in use".to_owned()))
-    }
-}
-
-impl Drop for Session {
-    /// Rolls back when it is its turn. SeaORM cannot while a statement is under way on the connection: it would panic, and leave
-    /// the outer transaction's statements in a savepoint that is never released.
-    fn drop(&mut self) {
-        let Some(inner) = self.inner.take() else {
-            return;
-        };
-        let mut turn = Box::pin(self.turn());
-        // Asked for now, so that no later statement comes before it.
-        match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(_turn) => drop(inner),
-            Poll::Pending => {
-                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                    runtime.spawn(async move {
-                        let _turn = turn.await;
-                        drop(inner);
-                    });
-                }
-            }
-        }
-    }
-}
-
 impl Transaction {
-    fn new(inner: DatabaseTransaction, turn: Turn, state: State) -> Self {
-        let inner = Some(Arc::new(inner));
-        Self {
-            session: Session { inner, turn },
-            state: Arc::new(state),
-        }
-    }
-
-    /// Keeps signals until the commit.
-    pub(crate) fn signal_later(&self, signalled: Signalled) {
-        self.state.signals().join(signalled);
-    }
-
-    pub(crate) fn is_mock(&self) -> bool {
-        self.state.is_mock
-    }
-
-    /// Forbids the commit.
-    pub(crate) fn spoil(&self, spoiled: Spoiled) {
-        self.state.spoil(spoiled);
-    }
-
-    fn check(&self) -> Result<(), DbErr> {
-        match *self.state.spoiled() {
-            Some(spoiled) => Err(spoiled.error().into()),
-            None => Ok(()),
-        }
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Commits, then wakes the relays of the events written in it. A nested one hands its signals to its parent instead.
@@ -233,15 +75,15 @@ impl Transaction {
     /// back: nothing was committed. SeaORM's own error if `COMMIT` failed. A wakeup that fails is logged, never returned.
     /// # Cancel safety
     /// Not cancel safe: dropped while `COMMIT` is pending, it may or may not have happened, as with any transaction.
-    pub async fn commit(self) -> Result<(), DbErr> {
-        if let Err(spoiled) = self.check() {
+    pub async fn commit(mut self) -> Result<(), DbErr> {
+        if let Err(spoiled) = self.session.check_commit() {
             // What the server still holds must not stay open; that it may be gone already is what the error says.
             let _ = self.rollback().await;
             return Err(spoiled);
         }
-        let Self { session, state } = self;
-        let turn = session.turn().await;
-        session.end()?.commit().await?;
+        let state = Arc::clone(self.session.state());
+        let turn = self.session.turn().await;
+        self.session.end()?.commit().await?;
         drop(turn);
         let signalled = std::mem::take(&mut *state.signals());
         match &state.parent {
@@ -257,36 +99,9 @@ impl Transaction {
     /// SeaORM's own, if `ROLLBACK` failed.
     /// # Cancel safety
     /// Dropped half-way, the transaction is rolled back all the same.
-    pub async fn rollback(self) -> Result<(), DbErr> {
+    pub async fn rollback(mut self) -> Result<(), DbErr> {
         let _turn = self.session.turn().await;
         self.session.end()?.rollback().await
-    }
-
-    /// Runs a statement on the transaction underneath.
-    ///
-    /// On MySQL it goes on to its end when the caller is dropped: sqlx's connection there would take its answer for the next
-    /// statement's.
-    async fn statement<T, F>(
-        &self,
-        run: impl FnOnce(Arc<DatabaseTransaction>) -> F + Send,
-    ) -> Result<T, DbErr>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, DbErr>> + Send + 'static,
-    {
-        self.check()?;
-        let turn = self.session.turn().await;
-        let running = run(Arc::clone(self.session.inner()));
-        match ConnectionTrait::get_database_backend(&**self) {
-            DbBackend::MySql => {
-                connection::uncut(async move {
-                    let _until_the_end = turn;
-                    running.await
-                })
-                .await
-            }
-            _ => running.await,
-        }
     }
 
     /// Begins a nested transaction, which is undone if nobody takes it.
@@ -297,8 +112,8 @@ impl Transaction {
     where
         F: Future<Output = Result<DatabaseTransaction, DbErr>> + Send + 'static,
     {
-        self.check()?;
         let turn = self.session.turn().await;
+        self.session.check()?;
         let beginning = begin(Arc::clone(self.session.inner()));
         let Begun { nested, turn } = connection::uncut(async move {
             Ok(Begun {
@@ -308,13 +123,10 @@ impl Transaction {
         })
         .await?;
         drop(turn);
-        let parent = Arc::clone(&self.state);
-        let state = State {
-            is_mock: parent.is_mock,
-            parent: Some(parent),
-            ..State::default()
-        };
-        Ok(Self::new(nested, Arc::clone(&self.session.turn), state))
+        let state = State::nested_in(Arc::clone(self.session.state()));
+        Ok(Self {
+            session: Session::new(nested, self.session.shared_turn(), state),
+        })
     }
 
     async fn run<F, T, E>(self, callback: F) -> Result<T, TransactionError<E>>
@@ -336,27 +148,6 @@ impl Transaction {
     }
 }
 
-impl State {
-    fn signals(&self) -> std::sync::MutexGuard<'_, Signalled> {
-        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn spoiled(&self) -> std::sync::MutexGuard<'_, Option<Spoiled>> {
-        self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A cut write is undone with the innermost savepoint; what the database rolled back takes the outer transactions with it.
-    fn spoil(&self, spoiled: Spoiled) {
-        self.spoiled().get_or_insert(spoiled);
-        if spoiled == Spoiled::Gone
-            && let Some(parent) = &self.parent
-        {
-            parent.spoil(spoiled);
-        }
-    }
-}
-
-/// SeaORM's transaction, for what is only there. A captured write through it cannot be watched any more.
 impl Deref for Transaction {
     type Target = DatabaseTransaction;
 
@@ -368,30 +159,25 @@ impl Deref for Transaction {
 #[async_trait::async_trait]
 impl ConnectionTrait for Transaction {
     fn get_database_backend(&self) -> DbBackend {
-        ConnectionTrait::get_database_backend(&**self)
+        self.session.get_database_backend()
     }
     fn support_returning(&self) -> bool {
-        (**self).support_returning()
+        self.session.support_returning()
     }
     fn is_mock_connection(&self) -> bool {
-        self.is_mock()
+        self.session.is_mock_connection()
     }
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.statement(|inner| async move { inner.execute_raw(statement).await })
-            .await
+        self.session.execute_raw(statement).await
     }
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        let sql = sql.to_owned();
-        self.statement(|inner| async move { inner.execute_unprepared(&sql).await })
-            .await
+        self.session.execute_unprepared(sql).await
     }
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        self.statement(|inner| async move { inner.query_one_raw(statement).await })
-            .await
+        self.session.query_one_raw(statement).await
     }
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.statement(|inner| async move { inner.query_all_raw(statement).await })
-            .await
+        self.session.query_all_raw(statement).await
     }
 }
 
@@ -407,7 +193,7 @@ impl sea_orm::StreamTrait for Transaction {
         &'a self,
         statement: Statement,
     ) -> Pin<Box<dyn Future<Output = Result<Self::Stream<'a>, DbErr>> + 'a + Send>> {
-        match self.check() {
+        match self.session.check() {
             Ok(()) => (**self).stream_raw(statement),
             Err(spoiled) => Box::pin(std::future::ready(Err(spoiled))),
         }
@@ -508,7 +294,7 @@ where
 /// Hands the signals of events written inside a transaction to whoever can send them at its commit.
 pub(crate) async fn deliver_signals(conn: Conn<'_>, signalled: Signalled) -> Result<(), DbErr> {
     match conn.kind() {
-        Kind::Capturing(transaction) => transaction.signal_later(signalled),
+        Kind::Capturing(session) => session.signal_later(signalled),
         _ => {
             for statement in signalled.statements(conn.backend()) {
                 conn.execute_raw(statement).await?;
