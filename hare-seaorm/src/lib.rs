@@ -70,10 +70,12 @@
 //! # What is guaranteed
 //!
 //! A captured write and its event commit together or not at all: also when the caller catches the error and goes on in the
-//! transaction, and when the future is dropped half-way. Named exceptions: a captured write that is dropped half-way in a *plain*
-//! SeaORM transaction which is then committed, and one of generic code that is dropped between SeaORM's two hooks; use
-//! [`begin`], whose transaction then refuses to commit. On MySQL and MariaDB any statement dropped in a plain transaction leaves
-//! sqlx's connection out of step with the server; a transaction of ours lets it run to its end instead.
+//! transaction, and when the future is dropped half-way.
+//!
+//! In a transaction of [`begin`] this always holds: a write that was cut, or that cannot be undone alone, forbids the commit. In a
+//! *plain* SeaORM transaction that is then committed there are exceptions, because nobody can watch its commit: a captured write
+//! whose future was dropped half-way; one that fails while another task writes in the same transaction at the same moment (both
+//! are undone); on MariaDB and MySQL, anything after a statement that was dropped half-way or after a deadlock, captured or not.
 //!
 //! # Features
 //!
@@ -81,7 +83,8 @@
 //! |---|---|
 //! | `macros` (default) | the derive macros |
 //! | `testing` | a clock that tests can move |
-//! | `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `runtime-*`, `mock`, `stream`, `sqlite-use-returning-for-3_35`, `mariadb-use-returning` | SeaORM's, passed through |
+//! | `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite` | SeaORM's drivers; turn on here what you turn on there, or captured writes are refused |
+//! | `runtime-*`, `mock`, `stream`, `sqlite-use-returning-for-3_35`, `mariadb-use-returning` | SeaORM's, passed through |
 //! | `with-*`, `postgres-array`, `postgres-vector` | SeaORM's column types; turn on here what you turn on there, or their values cannot be captured |
 //!
 //! The runtime is tokio.

@@ -13,7 +13,8 @@ pub trait CapturedEntity: EntityTrait {
     /// Where its events are written.
     type Outbox: OutboxEntity;
 
-    /// What is captured.
+    /// What is captured. Written and read by the library only.
+    #[doc(hidden)]
     fn declaration() -> &'static Declaration<Self>;
 }
 
@@ -93,7 +94,7 @@ pub enum OnPool {
 /// How captured writes are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// The best one that the declaration and the database allow.
+    /// The best one that the declaration and the database allow; for now that is the portable one.
     Auto,
     /// Read, write, read, insert the events: the same on every database.
     Portable,

@@ -7,6 +7,10 @@
 //! - insert: the before-hook opens a savepoint, the after-hook has the row, writes its event and ends the savepoint;
 //! - delete: the before-hook locks and reads the row and hands it back all `Unchanged`, which is how the after-hook knows it.
 //!
+//! What a delete's before-hook does not find is not captured, though SeaORM's own statement may still delete a row that another
+//! session inserted in between. An update to the values that are there returns, on MySQL, what SeaORM reads afterwards, which is
+//! the transaction's snapshot; its event has the row as it is.
+//!
 //! On a bare pool an insert and a delete cannot be one transaction with their event here: refused, unless the declaration
 //! says `on_pool = "non_atomic"`.
 

@@ -15,4 +15,6 @@ pub mod write;
 pub(crate) use envelope::KEY_LIMIT;
 
 pub use behavior::CaptureBehavior;
-pub use declaration::{CapturedEntity, Declaration, OnPool, Operation, Operations, Payload, Piece, Strategy};
+pub use declaration::CapturedEntity;
+#[doc(hidden)]
+pub use declaration::{Declaration, OnPool, Operation, Operations, Payload, Piece, Strategy};

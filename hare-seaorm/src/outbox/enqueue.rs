@@ -5,7 +5,7 @@ use sea_orm::{ConnectionTrait, DbBackend};
 use super::entity::{Entity, Model};
 use super::message::OutboxMessage;
 use super::model::{OutboxEntity, OutboxEvent};
-use crate::connection::{Conn, Kind, uncut, unknown_connection};
+use crate::connection::{Conn, Kind, check_driver, uncut, unknown_connection};
 use crate::error::Error;
 use crate::store;
 use crate::transaction::{Signalled, deliver_signals};
@@ -34,6 +34,7 @@ pub async fn enqueue<C: ConnectionTrait>(db: &C, message: OutboxMessage) -> Resu
     if let Kind::Unknown(type_name) = conn.kind() {
         return Err(unknown_connection(type_name));
     }
+    check_driver(conn.backend())?;
     let wakeup = message.own_wakeup().or_else(Entity::wakeup);
     if let Some(wakeup) = &wakeup {
         wakeup.check(conn.backend())?;

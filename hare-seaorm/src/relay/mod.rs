@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sea_orm::DatabaseConnection;
 
+use crate::connection::check_driver;
 use crate::delivery::{OutboxDelivery, Stop};
 use crate::error::{ConfigError, Error};
 use crate::outbox::{self, OutboxEntity};
@@ -215,6 +216,9 @@ impl<E: OutboxEntity> OutboxRelay<E> {
 
     fn checked(&self) -> Result<Option<Arc<dyn OutboxWakeup>>, ConfigError> {
         let mut problems = self.options.problems();
+        if let Err(error) = check_driver(self.db.get_database_backend()) {
+            problems.extend(error.problems);
+        }
         let wakeup = self.wakeup.clone().unwrap_or_else(E::wakeup);
         if let Some(Err(error)) = wakeup
             .as_ref()

@@ -11,7 +11,7 @@ use crate::connection::Conn;
 use crate::outbox::OutboxEntity;
 
 /// An event about to be written; everything in it has been checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct NewEvent {
     pub(crate) id: Uuid,
     pub(crate) topic: String,
@@ -20,6 +20,16 @@ pub(crate) struct NewEvent {
     /// JSON text of an object.
     pub(crate) headers: String,
     pub(crate) ordering_key: Option<String>,
+}
+
+impl std::fmt::Debug for NewEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewEvent")
+            .field("id", &self.id)
+            .field("topic", &self.topic)
+            .field("payload", &"[redacted]")
+            .finish_non_exhaustive()
+    }
 }
 
 /// What one event binds.

@@ -3,5 +3,6 @@ mod atomicity;
 mod declaration;
 mod generic;
 mod hooks;
+mod shared;
 mod single;
 mod types;

@@ -310,9 +310,10 @@ on_every_backend! {
 
         let keys = widget::keys::ActiveModel { id: Unchanged(row.id), size: Set(2), ..Default::default() };
         keys.clone().update_without_returning(&db).await.unwrap();
-        assert_eq!(verbs(), ["UPDATE", "INSERT"]);
+        // Without RETURNING the key is read as it is stored.
+        assert_eq!(verbs(), if returns { vec!["UPDATE", "INSERT"] } else { vec!["UPDATE", "SELECT", "INSERT"] });
         keys.delete(&db).await.unwrap();
-        assert_eq!(verbs(), ["DELETE", "INSERT"]);
+        assert_eq!(verbs(), if returns { vec!["DELETE", "INSERT"] } else { vec!["SELECT", "DELETE", "INSERT"] });
     }
 }
 

@@ -18,7 +18,7 @@ use sea_orm::{
 };
 
 use super::declaration::{CapturedEntity, Operation};
-use crate::connection::{Conn, Kind, unknown_connection};
+use crate::connection::{Conn, Kind, check_driver, unknown_connection};
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
 
@@ -40,8 +40,8 @@ pub(crate) enum Route {
 /// Decides before anything is written.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a connection type that nobody registered; [`Error::Config`] if the outbox's wakeup refuses the
-/// database.
+/// [`Error::Unsupported`] for a connection type that nobody registered; [`Error::Config`] if the database's driver is
+/// not turned on here, or the outbox's wakeup refuses it.
 pub(crate) fn route<E: CapturedEntity>(conn: Conn<'_>, operation: Operation) -> Result<Route, Error> {
     if !E::declaration().operations.contains(operation) || conn.is_mock() {
         return Ok(Route::Plain);
@@ -49,6 +49,7 @@ pub(crate) fn route<E: CapturedEntity>(conn: Conn<'_>, operation: Operation) -> 
     if let Kind::Unknown(type_name) = conn.kind() {
         return Err(unknown_connection(type_name));
     }
+    check_driver(conn.backend())?;
     if let Some(wakeup) = E::Outbox::wakeup() {
         wakeup.check(conn.backend())?;
     }
