@@ -1,7 +1,9 @@
 mod abort;
 mod atomicity;
+mod concurrency;
 mod declaration;
 mod generic;
 mod hooks;
+mod keys;
 mod single;
 mod types;
