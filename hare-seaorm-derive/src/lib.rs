@@ -58,7 +58,10 @@ mod words;
 /// # Elsewhere
 ///
 /// - on the struct, beside `capture(...)`: `crate = "path"`, where `hare_seaorm` is found if not under that name;
-/// - on a field: `sensitive`, a column held only if `fields` names it.
+/// - on a field: `sensitive`, a column held only if `fields` names it; not on the primary key, which is in every event.
+///
+/// `fields`, `exclude` and `sensitive` choose whose values an event holds; its `changed` lists the names of all columns that the
+/// caller set, sensitive ones included, never their values.
 ///
 /// # What it writes
 ///

@@ -20,9 +20,7 @@ fn told(topic: &str, wakeup: &RecordingWakeup) -> OutboxMessage {
 on_every_backend! {
     // catalogue M2, M3
     async fn signals_are_joined_per_topic_and_kept_per_savepoint(t: TestDb) {
-        let wakeup: Arc<dyn hare_seaorm::OutboxWakeup> = Arc::new(RecordingWakeup::default());
         let recorded = RecordingWakeup::default();
-        drop(wakeup);
         let shared: Arc<dyn hare_seaorm::OutboxWakeup> = Arc::new(recorded.clone());
         let told = |topic: &str| OutboxMessage::new(topic, &1).unwrap().wakeup(Arc::clone(&shared));
 

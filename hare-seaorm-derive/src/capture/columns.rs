@@ -84,17 +84,21 @@ fn describe_field(field: &Field, errors: &mut Accumulator) -> Option<Described> 
     };
 
     if let Some(sensitive) = hare.sensitive {
-        let why_not = match &kind {
+        let is_no_column = |what| format!("`sensitive` is for columns, and `{name}` {what}");
+        let refusal = match &kind {
+            Kind::Stored(_) if sea_orm.primary_key => Some(format!(
+                "`sensitive` cannot keep `{name}` out of events: it is in the primary key, and every event tells that, as `pk` and \
+                 in its ordering key"
+            )),
             Kind::Stored(_) => None,
-            Kind::Ignored => Some("is not stored"),
-            Kind::BelongsTo(_) | Kind::Undeclared => Some("is a relation: mark its key columns instead"),
-            Kind::Reverse => Some("is a reverse relation, no event holds it"),
+            Kind::Ignored => Some(is_no_column("is not stored")),
+            Kind::BelongsTo(_) | Kind::Undeclared => {
+                Some(is_no_column("is a relation: mark its key columns instead"))
+            }
+            Kind::Reverse => Some(is_no_column("is a reverse relation, no event holds it")),
         };
-        if let Some(why_not) = why_not {
-            errors.push(words::error(
-                sensitive,
-                format!("`sensitive` is for columns, and `{name}` {why_not}"),
-            ));
+        if let Some(refusal) = refusal {
+            errors.push(words::error(sensitive, refusal));
         }
     }
     Some(Described { name, kind })
@@ -136,6 +140,7 @@ fn relation_type(ty: &Type) -> Option<RelationType> {
 #[derive(Default)]
 struct SeaOrm {
     ignore: bool,
+    primary_key: bool,
     enum_name: Option<Ident>,
     from: Option<LitStr>,
     self_ref: bool,
@@ -154,6 +159,9 @@ impl SeaOrm {
             let _ = attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("ignore") {
                     read.ignore = true;
+                } else if meta.path.is_ident("primary_key") {
+                    read.primary_key = true;
+                    skip_value(&meta)?;
                 } else if meta.path.is_ident("enum_name") {
                     let name = meta.value()?.parse::<LitStr>()?;
                     let mut variant = syn::parse_str::<Ident>(&name.value())?;
@@ -287,6 +295,25 @@ mod tests {
                 "State",
                 "Fee"
             ]
+        );
+    }
+
+    #[test]
+    fn a_primary_key_is_not_sensitive() {
+        let mistakes = |field: syn::Field| {
+            let mut errors = Error::accumulator();
+            describe([&field], &mut errors);
+            errors.finish().err().map(|error| error.to_string())
+        };
+        let refused = mistakes(
+            parse_quote!(#[hare(sensitive)] #[sea_orm(primary_key, auto_increment = false)] iban: String),
+        );
+        assert!(
+            refused.is_some_and(|refusal| refusal.contains("`iban` out of events: it is in the primary key"))
+        );
+        assert_eq!(
+            mistakes(parse_quote!(#[sea_orm(unique)] #[hare(sensitive)] iban: String)),
+            None
         );
     }
 

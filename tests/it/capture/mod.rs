@@ -1,8 +1,10 @@
 mod abort;
 mod atomicity;
+mod concurrency;
 mod declaration;
 mod generic;
 mod hooks;
+mod keys;
 mod shared;
 mod single;
 mod types;

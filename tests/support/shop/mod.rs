@@ -11,6 +11,7 @@ pub mod customer;
 pub mod hooked;
 pub mod line;
 pub mod order;
+pub mod outbox;
 pub mod plain;
 pub mod widget;
 

@@ -43,3 +43,9 @@ widget!(
     payload = "before_and_after"
 );
 widget!(non_atomic, on_pool = "non_atomic", payload = "before_and_after");
+widget!(recorded, outbox = crate::shop::outbox::recording::Entity);
+widget!(
+    refused,
+    outbox = crate::shop::outbox::refusing::Entity,
+    payload = "before_and_after"
+);
