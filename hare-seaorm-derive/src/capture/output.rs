@@ -243,8 +243,9 @@ impl Capture<'_> {
             ),
         ];
         let active_model = active_model.into_iter().flatten().collect::<TokenStream>();
-        let active_model = (!active_model.is_empty()).then(|| quote!(impl ActiveModel { #active_model }));
-        let model = model.map(|method| quote!(impl Model { #method }));
+        let active_model = (!active_model.is_empty())
+            .then(|| quote!(#[allow(dead_code)] impl ActiveModel { #active_model }));
+        let model = model.map(|method| quote!(#[allow(dead_code)] impl Model { #method }));
         quote!(#active_model #model)
     }
 

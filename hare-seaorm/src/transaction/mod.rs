@@ -47,8 +47,8 @@ pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
 /// A SeaORM transaction, usable wherever one is, that also carries the signals of its events.
 ///
 /// Dropped without a commit it is rolled back, and signals nothing. It dereferences to SeaORM's own transaction, so a function
-/// that takes `&DatabaseTransaction` takes it too, and captured writes in there are still guarded; other statements there are
-/// SeaORM's alone.
+/// that takes `&DatabaseTransaction` takes it too, and captured writes in there are still guarded; other statements there, the own
+/// ones of generic writes among them, are SeaORM's alone.
 ///
 /// Run one write at a time in it. A captured write keeps other statements waiting until it is done; only a generic write, whose
 /// statement is SeaORM's, cannot.

@@ -187,7 +187,7 @@ on_every_backend! {
         let row = long_table::ActiveModel { size: Set(1), ..Default::default() }.insert(&t.db).await.unwrap();
         row.delete(&t.db).await.unwrap();
         let topics: Vec<_> = t.take_events().await.into_iter().map(|event| event.topic).collect();
-        let whole = |operation| [vec![long_table::TABLE; 5].concat(), operation].join(".");
+        let whole = |operation| [[long_table::TABLE; 5].concat(), operation].join(".");
         let short = |whole: String| {
             assert!(whole.len() > 255);
             let hash: String = Sha256::digest(&whole).iter().map(|byte| format!("{byte:02x}")).collect();
