@@ -93,7 +93,7 @@ macro_rules! outbox {
 }
 
 outbox!(
-    /// Its wakeup notes the signals, for whoever holds [`Heard`](super::Heard).
+    /// Its wakeup notes the signals, for whoever holds its recording.
     recording,
     super::shared(&super::RECORDED)
 );
