@@ -93,7 +93,7 @@ macro_rules! outbox {
 }
 
 outbox!(
-    /// Its wakeup notes the signals, for whoever holds its recording.
+    /// Its wakeup notes the signals, for whoever holds a `Heard`.
     recording,
     super::shared(&super::RECORDED)
 );
