@@ -126,4 +126,13 @@ impl OutboxEvent for Model {
     fn claims(&self) -> i32 {
         self.claims
     }
+    fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+    fn published_at(&self) -> Option<DateTimeUtc> {
+        self.published_at
+    }
+    fn dead_lettered_at(&self) -> Option<DateTimeUtc> {
+        self.dead_lettered_at
+    }
 }

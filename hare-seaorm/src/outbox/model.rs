@@ -1,5 +1,6 @@
 //! What an outbox table and its rows are to the rest of the library, whatever else a project adds to them.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use sea_orm::prelude::DateTimeUtc;
@@ -18,6 +19,13 @@ use crate::wakeup::OutboxWakeup;
 pub trait OutboxEntity: EntityTrait<Model: OutboxEvent> {
     /// Tells relays of new events. `None`: they only poll.
     fn wakeup() -> Option<Arc<dyn OutboxWakeup>>;
+
+    /// The columns of the unique key that an idempotency key falls under: by default `idempotency_key` alone, so that a key
+    /// is used once in the whole table. With a column of the outbox's own beside it, as in `(tenant_id, idempotency_key)`, once
+    /// per value of that one. None: the table has no such key, and messages with an idempotency key are refused.
+    fn conflict_columns() -> Vec<Self::Column> {
+        Self::Column::from_str("idempotency_key").into_iter().collect()
+    }
 }
 
 /// One event as stored: what a delivery may read.
@@ -46,4 +54,10 @@ pub trait OutboxEvent: ModelTrait + FromQueryResult + Clone + Send + Sync + 'sta
     fn next_attempt_at(&self) -> Option<DateTimeUtc>;
     /// Claims that ended without an outcome.
     fn claims(&self) -> i32;
+    /// The error of the last failed delivery.
+    fn last_error(&self) -> Option<&str>;
+    /// When it was delivered.
+    fn published_at(&self) -> Option<DateTimeUtc>;
+    /// When it ran out of attempts.
+    fn dead_lettered_at(&self) -> Option<DateTimeUtc>;
 }

@@ -35,8 +35,11 @@ macro_rules! outbox {
                 pub created_at: DateTimeUtc,
                 pub attempts: i32,
                 pub max_attempts: Option<i32>,
+                pub last_error: Option<String>,
                 pub next_attempt_at: Option<DateTimeUtc>,
                 pub claims: i32,
+                pub published_at: Option<DateTimeUtc>,
+                pub dead_lettered_at: Option<DateTimeUtc>,
             }
 
             #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -86,6 +89,15 @@ macro_rules! outbox {
                 }
                 fn claims(&self) -> i32 {
                     self.claims
+                }
+                fn last_error(&self) -> Option<&str> {
+                    self.last_error.as_deref()
+                }
+                fn published_at(&self) -> Option<DateTimeUtc> {
+                    self.published_at
+                }
+                fn dead_lettered_at(&self) -> Option<DateTimeUtc> {
+                    self.dead_lettered_at
                 }
             }
         }
