@@ -22,14 +22,13 @@ use sea_orm::{
 
 use super::CaptureBehavior;
 use super::declaration::{CapturedEntity, OnPool, Operation};
-use super::engine::savepoint::{Resumed, Savepoint};
 use super::engine::{
     self, LockFor, ModelOf, Route, Target, changes_nothing, events_of, locked_row, route, write_events,
 };
 use super::envelope::{Change, key_of};
 use crate::connection::{Conn, Exclusive, Kind};
 use crate::error::Error;
-use crate::transaction::deliver_signals;
+use crate::transaction::{Resumed, Savepoint, deliver_signals};
 
 /// How the two halves of a generic insert or delete stay one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

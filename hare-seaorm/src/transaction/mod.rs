@@ -6,6 +6,8 @@
 //! Invariant: no spoiled transaction commits. A captured write that is dropped between its row and its event spoils the
 //! transaction (or nested transaction) it ran in. Upheld in [`Transaction::commit`]; tested in `tests/it/capture/abort.rs`.
 
+mod savepoint;
+mod scope;
 mod session;
 mod signalled;
 
@@ -24,7 +26,10 @@ use crate::connection::{self, Conn, Kind};
 use crate::error::Error;
 use crate::outbox::{self, OutboxEntity};
 
-pub(crate) use session::{Held, Session, Spoiled};
+pub(crate) use savepoint::{Resumed, Savepoint};
+pub(crate) use scope::{Written, atomic};
+use session::Spoiled;
+pub(crate) use session::{Held, Session};
 use session::{State, Turn};
 pub(crate) use signalled::Signalled;
 

@@ -60,7 +60,8 @@ pub(crate) enum Spoiled {
 }
 
 impl Spoiled {
-    fn error(self) -> Error {
+    /// The error that says so; `cause` is the database's own, where it is what was seen.
+    pub(super) fn error(self, cause: Option<DbErr>) -> Error {
         let reason = match self {
             Self::CutWrite => {
                 "a captured write was not brought to its end in this transaction, so its row may have no event; nothing of the \
@@ -82,7 +83,7 @@ impl Spoiled {
         Error::Retryable {
             what: "the transaction",
             reason: reason.to_owned(),
-            source: None,
+            source: cause,
         }
     }
 }
@@ -172,7 +173,7 @@ impl Session {
     /// Whether statements may still run.
     pub(super) fn check(&self) -> Result<(), DbErr> {
         match *self.state.spoiled() {
-            Some(spoiled) => Err(spoiled.error().into()),
+            Some(spoiled) => Err(spoiled.error(None).into()),
             None => Ok(()),
         }
     }
@@ -223,7 +224,7 @@ impl Session {
         self.check()?;
         let Some(open) = self.state.open_write().take() else {
             self.spoil(Spoiled::CutWrite);
-            return Err(Spoiled::CutWrite.error().into());
+            return Err(Spoiled::CutWrite.error(None).into());
         };
         Ok((Held { session: self, turn }, open.statements > 1))
     }

@@ -12,23 +12,6 @@ use crate::store;
 use crate::store::insert::NewEvent;
 use crate::transaction::Signalled;
 
-/// What a write gave, and the signals of its events.
-#[derive(Debug)]
-pub(crate) struct Written<T> {
-    pub(crate) value: T,
-    pub(crate) signalled: Signalled,
-}
-
-impl<T> Written<T> {
-    /// A write that made no event.
-    pub(crate) fn nothing(value: T) -> Self {
-        Self {
-            value,
-            signalled: Signalled::default(),
-        }
-    }
-}
-
 /// The events of these changes, in order, with one moment for all of them. Made before any await, so that no row is borrowed
 /// over one.
 ///

@@ -1,15 +1,13 @@
 //! The one place that writes rows and their events.
 //!
 //! Each entry takes an erased connection, decides whether the write is captured there at all, and hands it to a strategy inside
-//! a [`scope`] that makes row and event one.
+//! a scope ([`atomic`]) that makes row and event one.
 //!
 //! Invariant: a captured row and its event are written in one scope, or the caller gets an error and neither is left. Upheld in
-//! [`scope::atomic`]; tested in `tests/it/capture/atomicity.rs` and `abort.rs`.
+//! [`atomic`]; tested in `tests/it/capture/atomicity.rs` and `abort.rs`.
 
 mod events;
 mod portable;
-pub(crate) mod savepoint;
-mod scope;
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
@@ -21,8 +19,9 @@ use super::declaration::{CapturedEntity, Operation};
 use crate::connection::{Conn, Kind, check_driver, unknown_connection};
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
+use crate::transaction::atomic;
 
-pub(crate) use events::{Written, events_of, write_events};
+pub(crate) use events::{events_of, write_events};
 pub(crate) use portable::{LockFor, Target, locked_row};
 
 /// The model of an active model.
@@ -74,9 +73,7 @@ where
     Box::pin(async move {
         match route::<A::Entity>(conn, Operation::Insert)? {
             Route::Plain => Insert::one(active_model).exec_with_returning(&conn).await,
-            Route::Captured => {
-                scope::atomic(conn, move |conn| Box::pin(portable::insert(conn, active_model))).await
-            }
+            Route::Captured => atomic(conn, move |conn| Box::pin(portable::insert(conn, active_model))).await,
         }
     })
 }
@@ -94,7 +91,7 @@ where
             return update.exec(&conn).await;
         }
         let update = portable::Update::of(&active_model, update)?;
-        scope::atomic(conn, move |conn| Box::pin(update.run::<A::Entity>(conn))).await
+        atomic(conn, move |conn| Box::pin(update.run::<A::Entity>(conn))).await
     })
 }
 
@@ -113,7 +110,7 @@ where
             return update.exec_without_returning(&conn).await;
         }
         let update = portable::Update::of(&active_model, update)?;
-        scope::atomic(conn, move |conn| {
+        atomic(conn, move |conn| {
             Box::pin(update.run_without_returning::<A::Entity>(conn))
         })
         .await
@@ -132,7 +129,7 @@ where
             Route::Plain => delete.exec(&conn).await,
             Route::Captured => {
                 let delete = portable::Delete::of(&active_model, delete)?;
-                scope::atomic(conn, move |conn| Box::pin(delete.run::<A::Entity>(conn))).await
+                atomic(conn, move |conn| Box::pin(delete.run::<A::Entity>(conn))).await
             }
         }
     })

@@ -3,9 +3,10 @@
 use sea_orm::{ActiveModelTrait, DbErr, Insert, IntoActiveModel};
 
 use crate::capture::declaration::CapturedEntity;
-use crate::capture::engine::{ModelOf, Written, events_of, write_events};
+use crate::capture::engine::{ModelOf, events_of, write_events};
 use crate::capture::envelope::Change;
 use crate::connection::Conn;
+use crate::transaction::Written;
 
 /// Inserts the row, reads it back as it is stored, and writes its event.
 pub(crate) async fn insert<A>(conn: Conn<'_>, active_model: A) -> Result<Written<ModelOf<A>>, DbErr>

@@ -8,9 +8,10 @@ use sea_orm::{
 
 use super::{LockFor, Target, key_in, locked_key, locked_row, returning_key, returning_row};
 use crate::capture::declaration::{CapturedEntity, Operation, Payload};
-use crate::capture::engine::{Written, events_of, write_events};
+use crate::capture::engine::{events_of, write_events};
 use crate::capture::envelope::{Change, key_of};
 use crate::connection::Conn;
+use crate::transaction::Written;
 
 /// An update with what its event needs of the active model.
 #[derive(Debug)]

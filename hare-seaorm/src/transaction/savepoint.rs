@@ -5,9 +5,9 @@
 
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
+use super::Spoiled;
 use crate::connection::{Conn, Exclusive, Kind};
-use crate::error::{Error, Fault};
-use crate::transaction::Spoiled;
+use crate::error::Fault;
 
 /// The savepoint's name. One is enough: no two captured writes run at once in a transaction. And it keeps the text of the
 /// statement the same, for whoever counts statements by their text.
@@ -89,14 +89,7 @@ impl<'a> Savepoint<'a> {
         // The whole transaction is gone already, savepoints too.
         if self.conn.backend() == DbBackend::MySql && Fault::of(&cause) == Some(Fault::Retryable) {
             self.spoil(Spoiled::Gone);
-            return Error::Retryable {
-                what: "a captured write",
-                reason: "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from \
-                         its beginning"
-                    .to_owned(),
-                source: Some(cause),
-            }
-            .into();
+            return Spoiled::Gone.error(Some(cause)).into();
         }
         if self.is_shared {
             self.spoil(Spoiled::SharedWrite);

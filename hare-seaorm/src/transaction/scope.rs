@@ -1,12 +1,28 @@
-//! What makes a row and its event one: a transaction on a pool, a savepoint in a transaction.
+//! What makes several statements one, a row and its event above all: a transaction on a pool, a savepoint in a transaction.
 
 use futures_util::future::BoxFuture;
 use sea_orm::DbErr;
 
-use super::events::Written;
 use super::savepoint::Savepoint;
+use super::{Signalled, deliver_signals};
 use crate::connection::{Conn, Exclusive, Kind, in_own_transaction};
-use crate::transaction::deliver_signals;
+
+/// What a write gave, and the signals of its events.
+#[derive(Debug)]
+pub(crate) struct Written<T> {
+    pub(crate) value: T,
+    pub(crate) signalled: Signalled,
+}
+
+impl<T> Written<T> {
+    /// A write that made no event.
+    pub(crate) fn nothing(value: T) -> Self {
+        Self {
+            value,
+            signalled: Signalled::default(),
+        }
+    }
+}
 
 /// Runs `work` so that all it writes is kept or none of it.
 ///
