@@ -39,6 +39,8 @@ pub enum Error {
         reason: String,
     },
     /// A unique or foreign key of the outbox table refused the event. The write that made it is undone.
+    ///
+    /// Retryable if the key belongs to an event that the transaction cannot see.
     #[error("the outbox refused the event: {reason}")]
     Integrity {
         /// Which rule was broken.
@@ -119,7 +121,10 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Retryable { .. } => true,
-            Error::Database { source, .. } => Fault::of(source) == Some(Fault::Retryable),
+            Error::Database { source, .. }
+            | Error::Integrity {
+                source: Some(source), ..
+            } => Fault::of(source) == Some(Fault::Retryable),
             _ => false,
         }
     }
@@ -136,6 +141,14 @@ impl Error {
         Self::Unsupported {
             what: what.into(),
             reason: reason.into(),
+        }
+    }
+
+    /// The error of ours that SeaORM's carries; SeaORM's own as one of the database.
+    pub(crate) fn found(during: &'static str, error: DbErr) -> Self {
+        match Self::find(&error) {
+            Some(ours) => ours.clone(),
+            None => Self::database(during, error),
         }
     }
 
@@ -209,6 +222,32 @@ impl Fault {
             None
         }
     }
+}
+
+/// Whether PostgreSQL found a row that conflicts with an INSERT and that the transaction's snapshot does not show.
+///
+/// It is a serialisation failure like others, and told from them by the function that raises it, as the server names it.
+pub(crate) fn is_invisible_conflict(error: &DbErr) -> bool {
+    #[cfg(feature = "sqlx-postgres")]
+    if let Some(error) = sqlx_database_error(error)
+        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
+    {
+        return error.code() == "40001" && error.routine() == Some("ExecCheckTupleVisible");
+    }
+    let _ = error;
+    false
+}
+
+/// Whether PostgreSQL found no unique key for an `ON CONFLICT` (`invalid_column_reference`).
+pub(crate) fn is_without_unique_key(error: &DbErr) -> bool {
+    #[cfg(feature = "sqlx-postgres")]
+    if let Some(error) = sqlx_database_error(error)
+        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
+    {
+        return error.code() == "42P10";
+    }
+    let _ = error;
+    false
 }
 
 #[cfg(feature = "_sqlx")]

@@ -74,6 +74,7 @@ impl<'a, E: CapturedEntity> Change<'a, E> {
                 Some(template) => Some(shorten(self.render(declaration, template)?)),
                 None => None,
             },
+            ..NewEvent::default()
         })
     }
 

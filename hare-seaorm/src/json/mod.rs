@@ -4,8 +4,10 @@
 
 mod column;
 mod encoding;
+mod forms;
 mod text;
 
+pub use forms::{as_column, as_seconds};
 pub use text::JsonText;
 
 pub(crate) use column::write_value;

@@ -10,6 +10,29 @@ use uuid::Uuid;
 use crate::json::JsonText;
 use crate::wakeup::OutboxWakeup;
 
+/// The columns that the library keeps in every outbox.
+pub(crate) const LIBRARY_COLUMNS: [&str; 19] = [
+    "sequence",
+    "id",
+    "topic",
+    "payload",
+    "headers",
+    "ordering_key",
+    "idempotency_key",
+    "created_at",
+    "attempts",
+    "max_attempts",
+    "last_error",
+    "next_attempt_at",
+    "lease_until",
+    "leased_by",
+    "lease_token",
+    "claims",
+    "releases_key",
+    "published_at",
+    "dead_lettered_at",
+];
+
 /// An outbox table.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an outbox",

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use sea_orm::prelude::DateTimeUtc;
 use sea_orm::{DbBackend, Value};
 use tokio::time::Instant;
 
@@ -84,6 +85,16 @@ pub(crate) fn no_span(backend: DbBackend) -> Value {
     match backend {
         DbBackend::Sqlite => Value::String(None),
         _ => Value::BigInt(None),
+    }
+}
+
+/// A time of the writer's own as the time columns hold it: on SQLite as text of their fixed width.
+pub(crate) fn time_value(backend: DbBackend, time: Option<DateTimeUtc>) -> Value {
+    match backend {
+        DbBackend::Sqlite => {
+            Value::from(time.map(|time| time.format("%Y-%m-%d %H:%M:%S%.6f+00:00").to_string()))
+        }
+        _ => Value::from(time),
     }
 }
 

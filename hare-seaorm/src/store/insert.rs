@@ -1,17 +1,24 @@
 //! Writing events.
+//!
+//! Invariant: events are given their sequences in the order in which they are handed over. Each statement's rows are numbered in
+//! the order of its `VALUES`, and statements run one after the other.
 
-use sea_orm::sea_query::{Expr, ExprTrait, InsertStatement, Query, SimpleExpr};
+use std::collections::HashMap;
+
+use sea_orm::prelude::DateTimeUtc;
+use sea_orm::sea_query::{Expr, ExprTrait, InsertStatement, OnConflict, Query, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, DbErr, FromQueryResult, Iterable, QueryFilter, QuerySelect,
-    QueryTrait,
+    ColumnTrait, ConnectionTrait, DbBackend, DbErr, FromQueryResult, Iterable, QueryFilter, QueryTrait,
+    SqlErr, Value,
 };
 use uuid::Uuid;
 
+use super::clock::time_value;
 use crate::connection::Conn;
-use crate::outbox::OutboxEntity;
+use crate::outbox::{OutboxEntity, OutboxEvent};
 
 /// An event about to be written; everything in it has been checked.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default)]
 pub(crate) struct NewEvent {
     pub(crate) id: Uuid,
     pub(crate) topic: String,
@@ -20,6 +27,20 @@ pub(crate) struct NewEvent {
     /// JSON text of an object.
     pub(crate) headers: String,
     pub(crate) ordering_key: Option<String>,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) not_before: Option<DateTimeUtc>,
+    pub(crate) max_attempts: Option<i32>,
+    /// Columns that the outbox has beside the library's.
+    pub(crate) own: Vec<OwnValue>,
+}
+
+/// The value of a column that an outbox has beside the library's.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnValue {
+    pub(crate) column: &'static str,
+    pub(crate) value: Value,
+    /// The value as the column takes it: cast to its enum type, for one.
+    pub(crate) expr: SimpleExpr,
 }
 
 impl std::fmt::Debug for NewEvent {
@@ -32,61 +53,156 @@ impl std::fmt::Debug for NewEvent {
     }
 }
 
-/// What one event binds.
-const BINDS_PER_EVENT: usize = 5;
+impl NewEvent {
+    /// Whether both can be written by one statement: with an idempotency key or without, and with the same own columns (one that
+    /// is left out has the table's default, which is not null).
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        self.idempotency_key.is_some() == other.idempotency_key.is_some()
+            && self.own_columns().eq(other.own_columns())
+    }
+
+    fn own_columns(&self) -> impl Iterator<Item = &'static str> {
+        self.own.iter().map(|own| own.column)
+    }
+}
 
 /// The most values one statement may bind: SQLite's limit, the smallest of the three
 /// (<https://www.sqlite.org/limits.html>, `SQLITE_MAX_VARIABLE_NUMBER`).
-const BIND_LIMIT: usize = 32_766;
+pub(super) const BIND_LIMIT: usize = 32_766;
 
-/// Adds events, in order. Touches no other row.
+/// Adds events that are alike, in order. Touches no other row.
 pub(crate) async fn insert<O: OutboxEntity>(conn: Conn<'_>, events: &[NewEvent]) -> Result<(), DbErr> {
-    for chunk in events.chunks(BIND_LIMIT / BINDS_PER_EVENT) {
+    for chunk in chunks(events) {
         conn.execute(&statement::<O>(conn.backend(), chunk)).await?;
     }
     Ok(())
 }
 
-/// Adds one event and gives it back as it is stored.
+/// Adds events that are alike, in order, and gives them back as they are stored, by their id. Touches no other row.
 pub(crate) async fn insert_returning<O: OutboxEntity>(
     conn: Conn<'_>,
-    event: &NewEvent,
-) -> Result<O::Model, DbErr> {
-    let mut insert = statement::<O>(conn.backend(), std::slice::from_ref(event));
-    let stored = if conn.returns_rows() {
+    events: &[NewEvent],
+) -> Result<HashMap<Uuid, O::Model>, DbErr> {
+    let mut stored = HashMap::with_capacity(events.len());
+    for chunk in chunks(events) {
+        let insert = statement::<O>(conn.backend(), chunk);
+        stored.extend(run::<O>(conn, insert, chunk).await?);
+    }
+    Ok(stored)
+}
+
+/// What an insert of events with idempotency keys came to.
+#[derive(Debug)]
+pub(crate) struct InsertedNew<M> {
+    /// Those that were written, by their id.
+    pub(crate) new: HashMap<Uuid, M>,
+    /// What the database said of one that was not, where it says anything.
+    pub(crate) refusal: Option<DbErr>,
+}
+
+/// Adds those of the events, all alike, whose idempotency keys are new, in order. Touches no other row, and waits for another
+/// transaction that is writing one of the keys.
+pub(crate) async fn insert_new<O: OutboxEntity>(
+    conn: Conn<'_>,
+    events: &[NewEvent],
+) -> Result<InsertedNew<O::Model>, DbErr> {
+    if conn.backend() == DbBackend::MySql {
+        return insert_new_by_halves::<O>(conn, events).await;
+    }
+    let mut new = HashMap::with_capacity(events.len());
+    for chunk in chunks(events) {
+        let mut insert = statement::<O>(conn.backend(), chunk);
+        insert.on_conflict(OnConflict::columns(O::conflict_columns()).do_nothing().to_owned());
+        new.extend(run::<O>(conn, insert, chunk).await?);
+    }
+    Ok(InsertedNew { new, refusal: None })
+}
+
+/// MySQL can ignore a conflict only on every unique key alike. So all are tried in one statement, and when that meets a key it
+/// knows (the statement is undone, the transaction goes on), its halves are, in order, down to the events that are refused.
+async fn insert_new_by_halves<O: OutboxEntity>(
+    conn: Conn<'_>,
+    events: &[NewEvent],
+) -> Result<InsertedNew<O::Model>, DbErr> {
+    let mut inserted = InsertedNew {
+        new: HashMap::with_capacity(events.len()),
+        refusal: None,
+    };
+    let mut parts: Vec<&[NewEvent]> = chunks(events).rev().collect();
+    while let Some(part) = parts.pop() {
+        match run::<O>(conn, statement::<O>(conn.backend(), part), part).await {
+            Ok(new) => inserted.new.extend(new),
+            Err(error) if !matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_))) => {
+                return Err(error);
+            }
+            Err(error) if part.len() == 1 => inserted.refusal = Some(error),
+            Err(_) => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+        }
+    }
+    Ok(inserted)
+}
+
+/// As many at once as one statement can bind.
+fn chunks(events: &[NewEvent]) -> std::slice::Chunks<'_, NewEvent> {
+    const LIBRARY_COLUMNS: usize = 8;
+    let binds = LIBRARY_COLUMNS + events.first().map_or(0, |event| event.own.len());
+    events.chunks((BIND_LIMIT / binds).max(1))
+}
+
+/// Runs an insert of `events` and gives what it added, by id.
+///
+/// SQLite's RETURNING needs no feature of SeaORM's here: the library asks for a version that has it.
+async fn run<O: OutboxEntity>(
+    conn: Conn<'_>,
+    mut insert: InsertStatement,
+    events: &[NewEvent],
+) -> Result<HashMap<Uuid, O::Model>, DbErr> {
+    let rows = if conn.backend() == DbBackend::MySql {
+        conn.execute(&insert).await?;
+        let by_id = O::find()
+            .filter(Expr::col("id").is_in(events.iter().map(|event| event.id)))
+            .into_query();
+        conn.query_all(&by_id).await?
+    } else {
         let columns =
             O::Column::iter().map(|column| column.select_as(column.into_returning_expr(conn.backend())));
         insert.returning(Query::returning().exprs(columns));
-        conn.query_one(&insert).await?
-    } else {
-        conn.execute(&insert).await?;
-        let by_id = O::find()
-            .filter(ExprTrait::eq(Expr::col("id"), event.id))
-            .limit(1)
-            .into_query();
-        conn.query_one(&by_id).await?
+        conn.query_all(&insert).await?
     };
-    let row = stored.ok_or(DbErr::RecordNotInserted)?;
-    O::Model::from_query_result(&row, "")
+    rows.iter()
+        .map(|row| O::Model::from_query_result(row, "").map(|event| (event.id(), event)))
+        .collect()
 }
 
+/// The columns of a statement: those that every event has, and those that one of these needs.
 fn statement<O: OutboxEntity>(backend: DbBackend, events: &[NewEvent]) -> InsertStatement {
+    let is_keyed = events.iter().any(|event| event.idempotency_key.is_some());
+    let is_delayed = events.iter().any(|event| event.not_before.is_some());
+    let is_limited = events.iter().any(|event| event.max_attempts.is_some());
+    let mut columns = vec!["id", "topic", "payload", "headers", "ordering_key"];
+    columns.extend(is_keyed.then_some("idempotency_key"));
+    columns.extend(is_delayed.then_some("next_attempt_at"));
+    columns.extend(is_limited.then_some("max_attempts"));
+    columns.extend(events.first().into_iter().flat_map(NewEvent::own_columns));
+
     let mut insert = Query::insert();
-    insert.into_table(O::default().table_ref()).columns([
-        "id",
-        "topic",
-        "payload",
-        "headers",
-        "ordering_key",
-    ]);
+    insert.into_table(O::default().table_ref()).columns(columns);
     for event in events {
-        insert.values_panic([
+        let mut values = vec![
             Expr::val(event.id),
             Expr::val(event.topic.as_str()),
             json(backend, &event.payload),
             json(backend, &event.headers),
             Expr::val(event.ordering_key.as_deref()),
-        ]);
+        ];
+        values.extend(is_keyed.then(|| Expr::val(event.idempotency_key.as_deref())));
+        values.extend(is_delayed.then(|| Expr::val(time_value(backend, event.not_before))));
+        values.extend(is_limited.then(|| Expr::val(event.max_attempts)));
+        values.extend(event.own.iter().map(|own| own.expr.clone()));
+        insert.values_panic(values);
     }
     insert
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod clock;
+pub(crate) mod idempotency;
 pub(crate) mod insert;
 pub(crate) mod settle;
 mod sql;

@@ -1,1 +1,4 @@
 mod enqueue;
+mod idempotency;
+mod many;
+mod payload;

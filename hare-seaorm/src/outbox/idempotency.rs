@@ -1,0 +1,131 @@
+//! One event per idempotency key, whoever writes it first.
+//!
+//! Invariant: an event is told to be new only if this call's own INSERT added it, and a key that was taken gives back the event
+//! that holds it, or an error. Which of the two it was is told by the database, never by comparing ids. Tested in
+//! `tests/it/outbox/idempotency.rs`.
+//!
+//! How a taken key is met differs: PostgreSQL and SQLite skip a conflict on the declared columns and on no other; MySQL cannot, so
+//! there the INSERT fails, which undoes that statement alone, and the key is looked up. On all three the INSERT waits for a
+//! transaction that is writing the same key.
+
+use std::collections::HashMap;
+
+use sea_orm::{DbBackend, DbErr, ModelTrait};
+
+use super::enqueue::Enqueued;
+use super::message::no_unique_key;
+use super::model::OutboxEntity;
+use crate::connection::Conn;
+use crate::error::{Error, Fault, is_invisible_conflict, is_without_unique_key};
+use crate::store::idempotency::{find, is_unique, key_of};
+use crate::store::insert::{InsertedNew, NewEvent, insert_new, insert_returning};
+
+const DURING: &str = "writing an event";
+
+/// Writes events in order, and answers for each in place.
+pub(super) async fn write<E: OutboxEntity>(
+    conn: Conn<'_>,
+    events: &[NewEvent],
+) -> Result<Vec<Enqueued<E::Model>>, Error> {
+    if events.iter().any(|event| event.idempotency_key.is_some()) && conn.backend() == DbBackend::MySql {
+        check_unique::<E>(conn).await?;
+    }
+    let mut written = Vec::with_capacity(events.len());
+    let mut refusal = None;
+    for run in events.chunk_by(NewEvent::is_alike) {
+        let mut new = insert_run::<E>(conn, run, &mut refusal).await?;
+        written.extend(run.iter().map(|event| new.remove(&event.id)));
+    }
+    let taken: Vec<&NewEvent> = events
+        .iter()
+        .zip(&written)
+        .filter_map(|(event, written)| written.is_none().then_some(event))
+        .collect();
+    let mut holders = holders::<E>(conn, &taken, refusal).await?.into_iter();
+    written
+        .into_iter()
+        .map(|new| match new {
+            Some(event) => Ok(Enqueued { event, is_new: true }),
+            None => holders
+                .next()
+                .map(|event| Enqueued { event, is_new: false })
+                .ok_or_else(|| Error::database(DURING, DbErr::RecordNotInserted)),
+        })
+        .collect()
+}
+
+/// Writes events that are alike, and gives those that were written, by their id.
+async fn insert_run<E: OutboxEntity>(
+    conn: Conn<'_>,
+    run: &[NewEvent],
+    refusal: &mut Option<DbErr>,
+) -> Result<HashMap<uuid::Uuid, E::Model>, Error> {
+    if run.iter().all(|event| event.idempotency_key.is_none()) {
+        let inserted = insert_returning::<E>(conn, run).await;
+        return inserted.map_err(|source| Error::database(DURING, source));
+    }
+    match insert_new::<E>(conn, run).await {
+        Ok(InsertedNew { new, refusal: refused }) => {
+            *refusal = refused.or(refusal.take());
+            Ok(new)
+        }
+        Err(source) if is_invisible_conflict(&source) => Err(Error::Integrity {
+            reason: "its idempotency key is held by an event that this transaction cannot see, because it was committed after \
+                     the transaction's snapshot; run the transaction again"
+                .to_owned(),
+            source: Some(source),
+        }),
+        Err(source) if is_without_unique_key(&source) => Err(no_unique_key::<E>().into()),
+        Err(source) if Fault::of(&source).is_none() => {
+            check_unique::<E>(conn).await?;
+            Err(Error::database(DURING, source))
+        }
+        Err(source) => Err(Error::database(DURING, source)),
+    }
+}
+
+/// The events that hold the keys of these, in place.
+async fn holders<E: OutboxEntity>(
+    conn: Conn<'_>,
+    taken: &[&NewEvent],
+    refusal: Option<DbErr>,
+) -> Result<Vec<E::Model>, Error> {
+    if taken.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = |error| Error::database("reading the event of an idempotency key", error);
+    let found = find::<E>(conn, taken, false).await.map_err(read)?;
+    let mut holders = Vec::with_capacity(taken.len());
+    for event in taken {
+        if let Some(holder) = found.iter().find(|stored| holds::<E>(stored, event)) {
+            holders.push(holder.clone());
+            continue;
+        }
+        // Written differently than it compares, or committed after this transaction's snapshot.
+        let mut found = find::<E>(conn, &[event], true).await.map_err(read)?;
+        match (found.pop(), &refusal) {
+            (Some(holder), _) => holders.push(holder),
+            (None, Some(refused)) => return Err(Error::database(DURING, refused.clone())),
+            (None, None) => {
+                return Err(Error::Retryable {
+                    what: DURING,
+                    reason: "the event that held its idempotency key was removed at that moment".to_owned(),
+                    source: None,
+                });
+            }
+        }
+    }
+    Ok(holders)
+}
+
+fn holds<E: OutboxEntity>(stored: &E::Model, event: &NewEvent) -> bool {
+    key_of::<E>(event).is_some_and(|key| key.iter().all(|part| stored.get(part.column) == part.value))
+}
+
+async fn check_unique<E: OutboxEntity>(conn: Conn<'_>) -> Result<(), Error> {
+    match is_unique::<E>(conn).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(no_unique_key::<E>().into()),
+        Err(source) => Err(Error::database("reading the unique keys of the outbox", source)),
+    }
+}
