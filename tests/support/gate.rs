@@ -1,11 +1,16 @@
 //! A gate between a client and its server: answers pass only while it is open.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use crate::{Backend, TestDb};
 
 /// Whether answers pass. Open at first.
 #[derive(Debug, Clone)]
@@ -70,5 +75,41 @@ async fn pass(client: TcpStream, server: SocketAddr, mut open: watch::Receiver<b
         {
             break;
         }
+    }
+}
+
+/// Polls `work` and drops it the `polls`-th time that it is pending. `None` if it was dropped.
+///
+/// No answer of the server passes while it is polled, so each round trip is a point to be dropped at, however fast the server.
+pub async fn drop_after<T>(gate: &Gate, polls: usize, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut left = polls;
+    let outcome = poll_fn(|context| {
+        gate.close();
+        let polled = work.as_mut().poll(context);
+        gate.open();
+        match polled {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                left -= 1;
+                Poll::Pending
+            }
+        }
+    });
+    outcome.await
+}
+
+/// Makes SQLite's writes slow enough to be waited for: its answers do not come over a socket, so they cannot be held back.
+pub async fn slow_down(t: &TestDb, writes: &[(&str, &str)]) {
+    if t.backend != Backend::Sqlite {
+        return;
+    }
+    for (table, operation) in writes {
+        t.execute(&format!(
+            "CREATE TRIGGER IF NOT EXISTS slow_{table}_{operation} AFTER {operation} ON {table} BEGIN \
+             SELECT COUNT(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n); END"
+        ))
+        .await;
     }
 }

@@ -88,13 +88,14 @@ pub(crate) fn no_span(backend: DbBackend) -> Value {
     }
 }
 
-/// A time of the writer's own as the time columns hold it: on SQLite as text of their fixed width.
+/// A time of the writer's own as the time columns hold it: on SQLite as text of their fixed width, on MySQL as text too, because a
+/// bound time is a `TIMESTAMP` there, which ends in 2038 and is null from then on.
 pub(crate) fn time_value(backend: DbBackend, time: Option<DateTimeUtc>) -> Value {
+    let text = |format| Value::from(time.map(|time| time.format(format).to_string()));
     match backend {
-        DbBackend::Sqlite => {
-            Value::from(time.map(|time| time.format("%Y-%m-%d %H:%M:%S%.6f+00:00").to_string()))
-        }
-        _ => Value::from(time),
+        DbBackend::Postgres => Value::from(time),
+        DbBackend::MySql => text("%Y-%m-%d %H:%M:%S%.6f"),
+        _ => text("%Y-%m-%d %H:%M:%S%.6f+00:00"),
     }
 }
 

@@ -51,15 +51,24 @@ pub(crate) async fn find<O: OutboxEntity>(
     let width = O::conflict_columns().len().max(1);
     let mut found = Vec::with_capacity(events.len());
     for chunk in events.chunks(BIND_LIMIT / width) {
-        let mut select = O::find().filter(holds_one_of::<O>(chunk)).into_query();
-        if as_they_are_now && conn.backend() == DbBackend::MySql {
-            select.lock(LockType::Share);
-        }
+        let select = find_statement::<O>(conn.backend(), chunk, as_they_are_now);
         for row in conn.query_all(&select).await? {
             found.push(O::Model::from_query_result(&row, "")?);
         }
     }
     Ok(found)
+}
+
+fn find_statement<O: OutboxEntity>(
+    backend: DbBackend,
+    events: &[&NewEvent],
+    as_they_are_now: bool,
+) -> SelectStatement {
+    let mut select = O::find().filter(holds_one_of::<O>(events)).into_query();
+    if as_they_are_now && backend == DbBackend::MySql {
+        select.lock(LockType::Share);
+    }
+    select
 }
 
 fn holds_one_of<O: OutboxEntity>(events: &[&NewEvent]) -> Condition {
@@ -137,4 +146,43 @@ fn sqlite_unique_keys(table: &impl EntityName, columns: &[&str]) -> Statement {
         ],
     )
     .into_statement(DbBackend::Sqlite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox;
+
+    fn every_statement(backend: DbBackend) -> String {
+        let event = NewEvent {
+            idempotency_key: Some("k".to_owned()),
+            ..NewEvent::default()
+        };
+        let find = |as_they_are_now| {
+            let select = find_statement::<outbox::Entity>(backend, &[&event, &event], as_they_are_now);
+            backend.build(&select).sql
+        };
+        let unique = match backend {
+            DbBackend::MySql => {
+                backend
+                    .build(&mysql_unique_keys(
+                        &outbox::Entity,
+                        &["tenant_id", "idempotency_key"],
+                    ))
+                    .sql
+            }
+            _ => sqlite_unique_keys(&outbox::Entity, &["tenant_id", "idempotency_key"]).sql,
+        };
+        [find(false), find(true), unique].join("\n\n")
+    }
+
+    #[test]
+    fn reviewed_sql_mysql() {
+        insta::assert_snapshot!(every_statement(DbBackend::MySql));
+    }
+
+    #[test]
+    fn reviewed_sql_sqlite() {
+        insta::assert_snapshot!(every_statement(DbBackend::Sqlite));
+    }
 }

@@ -111,8 +111,7 @@ pub(crate) async fn insert_new<O: OutboxEntity>(
     }
     let mut new = HashMap::with_capacity(events.len());
     for chunk in chunks(events) {
-        let mut insert = statement::<O>(conn.backend(), chunk);
-        insert.on_conflict(OnConflict::columns(O::conflict_columns()).do_nothing().to_owned());
+        let insert = skipping_conflicts::<O>(statement::<O>(conn.backend(), chunk));
         new.extend(run::<O>(conn, insert, chunk).await?);
     }
     Ok(InsertedNew { new, refusal: None })
@@ -207,10 +206,65 @@ fn statement<O: OutboxEntity>(backend: DbBackend, events: &[NewEvent]) -> Insert
     insert
 }
 
+/// Leaves out events whose idempotency keys are taken, and no others.
+fn skipping_conflicts<O: OutboxEntity>(mut insert: InsertStatement) -> InsertStatement {
+    let conflict = OnConflict::columns(O::conflict_columns()).do_nothing().to_owned();
+    insert.on_conflict(conflict).to_owned()
+}
+
 /// JSON text as the column's type: PostgreSQL takes no text for a `json` column.
 fn json(backend: DbBackend, text: &str) -> SimpleExpr {
     match backend {
         DbBackend::Postgres => Expr::val(text).cast_as("json"),
         _ => Expr::val(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox;
+
+    fn every_statement(backend: DbBackend) -> String {
+        let plain = NewEvent::default();
+        let whole = NewEvent {
+            idempotency_key: Some("k".to_owned()),
+            not_before: Some(DateTimeUtc::UNIX_EPOCH),
+            max_attempts: Some(3),
+            own: vec![OwnValue {
+                column: "tenant_id",
+                value: Value::from(7),
+                expr: Expr::val(7),
+            }],
+            ..NewEvent::default()
+        };
+        let whole = statement::<outbox::Entity>(backend, &[whole]);
+        let mut statements = vec![
+            statement::<outbox::Entity>(backend, &[plain.clone(), plain]),
+            whole.clone(),
+        ];
+        if backend != DbBackend::MySql {
+            statements.push(skipping_conflicts::<outbox::Entity>(whole));
+        }
+        let texts: Vec<_> = statements
+            .iter()
+            .map(|statement| backend.build(statement).sql)
+            .collect();
+        texts.join("\n\n")
+    }
+
+    #[test]
+    fn reviewed_sql_postgres() {
+        insta::assert_snapshot!(every_statement(DbBackend::Postgres));
+    }
+
+    #[test]
+    fn reviewed_sql_mysql() {
+        insta::assert_snapshot!(every_statement(DbBackend::MySql));
+    }
+
+    #[test]
+    fn reviewed_sql_sqlite() {
+        insta::assert_snapshot!(every_statement(DbBackend::Sqlite));
     }
 }

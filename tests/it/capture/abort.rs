@@ -1,12 +1,8 @@
 //! A captured write that is dropped at any await point: never a row without its event or the reverse, and the caller's other
 //! writes fare as the transaction does.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
-
 use hare_seaorm::Error;
-use hare_seaorm_tests::gate::Gate;
+use hare_seaorm_tests::gate::{drop_after, slow_down};
 use hare_seaorm_tests::shop::{plain, widget};
 use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::{Backend, Shop, TestDb, on_backends, on_every_backend};
@@ -17,46 +13,13 @@ use sea_orm::{
 
 type Widget = widget::both::ActiveModel;
 
-/// Polls `work` and drops it the `polls`-th time that it is pending. `None` if it was dropped.
-///
-/// No answer of the server passes while it is polled, so each round trip is a point to be dropped at, however fast the server.
-async fn drop_after<T>(gate: &Gate, polls: usize, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    let mut left = polls;
-    let outcome = poll_fn(|context| {
-        gate.close();
-        let polled = work.as_mut().poll(context);
-        gate.open();
-        match polled {
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => {
-                left -= 1;
-                Poll::Pending
-            }
-        }
-    });
-    outcome.await
-}
-
-/// Makes SQLite's writes slow enough to be waited for: its answers do not come over a socket, so they cannot be held back.
-async fn slow_down(t: &TestDb) {
-    if t.backend != Backend::Sqlite {
-        return;
-    }
-    for (table, operation) in [
-        ("widget", "INSERT"),
-        ("widget", "UPDATE"),
-        ("widget", "DELETE"),
-        ("hare_outbox", "INSERT"),
-    ] {
-        t.execute(&format!(
-            "CREATE TRIGGER IF NOT EXISTS slow_{table}_{operation} AFTER {operation} ON {table} BEGIN \
-             SELECT COUNT(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n); END"
-        ))
-        .await;
-    }
-}
+/// What SQLite is slow at.
+const SLOW: [(&str, &str); 4] = [
+    ("widget", "INSERT"),
+    ("widget", "UPDATE"),
+    ("widget", "DELETE"),
+    ("hare_outbox", "INSERT"),
+];
 
 fn own(name: &str) -> plain::ActiveModel {
     plain::ActiveModel {
@@ -157,7 +120,7 @@ async fn at_every_await<F>(write: Write, t: &TestDb, mut case: F)
 where
     F: AsyncFnMut(usize) -> bool,
 {
-    slow_down(t).await;
+    slow_down(t, &SLOW).await;
     let mut polls = 0;
     loop {
         write.prepare(t).await;
@@ -175,7 +138,7 @@ where
 on_every_backend! {
     // catalogue G35
     async fn on_the_pool_it_is_whole_and_the_connection_clean(t: Shop) {
-        slow_down(&t).await;
+        slow_down(&t, &SLOW).await;
         let mut one = t.another_pool(1).await;
         let mut ended_statements = Statements::count(&mut one);
         for write in WRITES {
@@ -204,7 +167,7 @@ on_every_backend! {
     async fn on_the_pool_it_is_whole_at_every_await_of_the_caller(t: Shop) {
         let (one, gate) = t.gated_pool(1).await;
         for write in WRITES {
-            slow_down(&t).await;
+            slow_down(&t, &SLOW).await;
             for polls in 0.. {
                 write.prepare(&t).await;
                 let ended = drop_after(&gate, polls, write.run(&one, 1)).await.is_some();

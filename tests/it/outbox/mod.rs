@@ -1,3 +1,5 @@
+mod abort;
+mod delayed;
 mod enqueue;
 mod idempotency;
 mod many;
