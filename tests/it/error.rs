@@ -1,11 +1,14 @@
 //! The errors of ours inside SeaORM's.
 
-use hare_seaorm::Error;
+use hare_seaorm::{Error, OutboxMessage, outbox};
 use hare_seaorm_tests::shop::{plain, widget};
 use hare_seaorm_tests::{Shop, on_backends, on_every_backend};
-use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, Set, TransactionTrait, Unchanged};
+use sea_orm::{
+    ActiveModelTrait, ConnectionTrait, DbErr, EntityTrait, Set, SqlErr, TransactionTrait, Unchanged,
+};
 
 on_every_backend! {
+    // catalogue D8
     async fn a_conflict_in_the_outbox_is_not_taken_for_one_of_the_users(t: Shop) {
         // The next event meets an existing sequence.
         t.execute("CREATE UNIQUE INDEX one_topic ON hare_outbox (topic)").await;
@@ -17,6 +20,25 @@ on_every_backend! {
         assert!(matches!(ours, Error::Integrity { source: Some(_), .. }), "{ours:?}");
         assert!(!ours.is_retryable());
         assert_eq!(widget::after::Entity::find().all(&t.db).await.unwrap().len(), 1);
+        // An event of one's own says the same, through the same type.
+        let message = OutboxMessage::new("shop.widget.inserted", &1).unwrap();
+        let error = outbox::enqueue(&t.db, message).await.unwrap_err();
+        assert!(matches!(error, Error::Integrity { source: Some(_), .. }) && !error.is_retryable(), "{error:?}");
+    }
+
+    async fn a_conflict_of_the_users_is_not_taken_for_one_in_the_outbox(t: Shop) {
+        t.execute(if t.is(sea_orm::DbBackend::MySql) { "CREATE UNIQUE INDEX one_name ON widget (name(50))" } else { "CREATE UNIQUE INDEX one_name ON widget (name)" }).await;
+        let new = || widget::after::ActiveModel { name: Set("nut".to_owned()), ..Default::default() };
+        let kept = new().insert(&t.db).await.unwrap();
+        let error = new().insert(&t.db).await.unwrap_err();
+        assert!(matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_))), "{error:?}");
+        assert!(Error::find(&error).is_none(), "{error:?}");
+        let txn = t.db.begin().await.unwrap();
+        let error = new().insert(&txn).await.unwrap_err();
+        assert!(matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_))), "{error:?}");
+        widget::after::ActiveModel { id: Unchanged(kept.id), size: Set(9), ..Default::default() }.update(&txn).await.unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!(t.events().await.len(), 2);
     }
 }
 

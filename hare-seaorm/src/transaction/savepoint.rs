@@ -1,4 +1,4 @@
-//! A raw savepoint around a captured write inside somebody's transaction.
+//! A raw savepoint around a write of ours inside somebody's transaction: a captured one, or several events.
 //!
 //! Not SeaORM's nested `begin`: dropped while its SAVEPOINT is on the way, that rolls back the caller's transaction and leaves
 //! the caller's handle in autocommit.
@@ -104,7 +104,7 @@ impl<'a> Savepoint<'a> {
                 .await
         };
         if let Err(error) = rolled_back.await {
-            tracing::error!(error = %error, "a failed captured write could not be rolled back to its savepoint");
+            tracing::error!(error = %error, "a failed write could not be rolled back to its savepoint");
             self.spoil(Spoiled::LostSavepoint);
         }
         cause
@@ -125,8 +125,8 @@ impl Drop for Savepoint<'_> {
         match self.conn.kind() {
             Kind::Capturing(session) => session.spoil(Spoiled::CutWrite),
             _ => tracing::error!(
-                "a captured write was dropped half-way in a plain transaction: if that is committed, the row may have no event; \
-                 roll it back, or use `hare_seaorm::begin`, whose commit then fails"
+                "a captured write, or a call that writes several events, was dropped half-way in a plain transaction: if that is \
+                 committed, an event may be missing; roll it back, or use `hare_seaorm::begin`, whose commit then fails"
             ),
         }
     }

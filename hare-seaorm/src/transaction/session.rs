@@ -1,6 +1,6 @@
 //! One transaction's session with the database: whose turn it is, and whether it may still commit.
 //!
-//! Invariant: between the savepoint of a captured write and its release no other statement runs on the session, so that undoing
+//! Invariant: between the savepoint of a write of ours and its release no other statement runs on the session, so that undoing
 //! the write undoes nothing else. The write holds the session's turn meanwhile ([`Held`]). SeaORM's own statement between its two
 //! hooks cannot be told from others; there the session remembers that a write is open ([`Session::hand_over`]), counts what else
 //! is written, and refuses to commit rather than undo it.
@@ -49,7 +49,7 @@ struct OpenWrite {
 /// Why a transaction must not commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spoiled {
-    /// A captured write was dropped after its row and before its event.
+    /// A captured write was dropped after its row and before its event, or between two of several events.
     CutWrite,
     /// Undoing a generic write would undo another statement that ran beside it.
     SharedWrite,
@@ -64,8 +64,8 @@ impl Spoiled {
     pub(super) fn error(self, cause: Option<DbErr>) -> Error {
         let reason = match self {
             Self::CutWrite => {
-                "a captured write was not brought to its end in this transaction, so its row may have no event; nothing of the \
-                 transaction can be committed, roll it back and run it again"
+                "a captured write, or a call that writes several events, was not brought to its end in this transaction, so an event \
+                 may be missing; nothing of the transaction can be committed, roll it back and run it again"
             }
             Self::SharedWrite => {
                 "the event of a generic write failed while another statement ran beside it in the same transaction, so the one \
@@ -198,13 +198,13 @@ impl Session {
         Some(inner)
     }
 
-    /// Takes the session's turn for a captured write, from its savepoint to its release.
+    /// Takes the session's turn for a write of ours, from its savepoint to its release.
     pub(crate) async fn hold(&self) -> Result<Held<'_>, DbErr> {
         let turn = Arc::new(self.turn().await);
         self.check()?;
         if self.state.open_write().is_some() {
             return Err(Error::unsupported(
-                "a captured write while a generic one is unfinished in the same transaction",
+                "a captured write, or writing several events, while a generic write is unfinished in the same transaction",
                 "the statement of the other has not ended, or failed after it wrote; run one write at a time in a transaction, \
                  and roll back after a failed one",
             )
