@@ -164,7 +164,7 @@ impl StructAttributes {
         for (word, meta) in hare_keys(attributes, errors) {
             match word.as_str() {
                 "crate" => {
-                    beside.seen(&word, &meta);
+                    beside.seen(&word, meta.path().span());
                     errors
                         .handle_in(|| string_path(&word, &meta))
                         .into_iter()
@@ -173,7 +173,7 @@ impl StructAttributes {
                 // Several `capture(...)` are one, as several `#[sea_orm(...)]` are.
                 "capture" => {
                     for (word, meta) in errors.handle_in(|| capture_keys(&meta)).into_iter().flatten() {
-                        inside.seen(&word, &meta);
+                        inside.seen(&word, meta.path().span());
                         read.capture_key(&word, &meta, errors);
                     }
                 }
@@ -198,7 +198,7 @@ impl StructAttributes {
         let outcome = match word {
             "app" => not_empty(word, meta).map(|app| self.app = Some(app)),
             "name" => not_empty(word, meta).map(|name| self.name = Some(name)),
-            "outbox" => path(word, meta).map(|path| self.outbox = Some(path)),
+            "outbox" => path(word, meta, "path::to::Entity").map(|path| self.outbox = Some(path)),
             "payload" => one_of(word, meta, "a payload", &[
                 ("keys", Payload::Keys),
                 ("after", Payload::After),
@@ -277,7 +277,7 @@ impl FieldAttributes {
             let span = meta.path().span();
             match word.as_str() {
                 "sensitive" => {
-                    keys.seen(&word, &meta);
+                    keys.seen(&word, meta.path().span());
                     errors.handle(flag(&word, &meta));
                     read.sensitive = Some(span);
                 }
@@ -302,12 +302,8 @@ impl FieldAttributes {
 pub(crate) fn behavior_root(arguments: proc_macro2::TokenStream, errors: &mut Accumulator) -> Path {
     let mut root = default_root();
     let mut keys = Keys::default();
-    let listed = errors.handle_in(|| NestedMeta::parse_meta_list(arguments).map_err(Error::from));
-    for item in listed.into_iter().flatten() {
-        let Some((word, meta)) = errors.handle_in(|| key(item)) else {
-            continue;
-        };
-        keys.seen(&word, &meta);
+    for (word, meta) in argument_keys(arguments, errors) {
+        keys.seen(&word, meta.path().span());
         if word == "crate" {
             errors
                 .handle_in(|| string_path(&word, &meta))
@@ -322,13 +318,25 @@ pub(crate) fn behavior_root(arguments: proc_macro2::TokenStream, errors: &mut Ac
     root
 }
 
+/// The keys that an attribute macro is given.
+pub(crate) fn argument_keys(
+    arguments: proc_macro2::TokenStream,
+    errors: &mut Accumulator,
+) -> Vec<(String, Meta)> {
+    let listed = errors.handle_in(|| NestedMeta::parse_meta_list(arguments).map_err(Error::from));
+    listed
+        .into_iter()
+        .flatten()
+        .filter_map(|item| errors.handle_in(|| key(item)))
+        .collect()
+}
+
 /// Which keys were given, and where.
 #[derive(Default)]
-struct Keys(Vec<(String, Vec<Span>)>);
+pub(crate) struct Keys(Vec<(String, Vec<Span>)>);
 
 impl Keys {
-    fn seen(&mut self, word: &str, meta: &Meta) {
-        let span = meta.path().span();
+    pub(crate) fn seen(&mut self, word: &str, span: Span) {
         match self.0.iter_mut().find(|(seen, _)| seen == word) {
             Some((_, spans)) => spans.push(span),
             None => self.0.push((word.to_owned(), vec![span])),
@@ -336,7 +344,7 @@ impl Keys {
     }
 
     /// At each of them.
-    fn report_duplicates(&self, errors: &mut Accumulator) {
+    pub(crate) fn report_duplicates(&self, errors: &mut Accumulator) {
         for (word, spans) in self.0.iter().filter(|(_, spans)| spans.len() > 1) {
             for span in spans {
                 errors.push(words::error(*span, format!("`{word}` is given more than once")));
@@ -427,7 +435,7 @@ fn key(item: NestedMeta) -> Result<(String, Meta)> {
 }
 
 /// A word alone.
-fn flag(word: &str, meta: &Meta) -> Result<()> {
+pub(crate) fn flag(word: &str, meta: &Meta) -> Result<()> {
     match meta {
         Meta::Path(_) => Ok(()),
         Meta::List(_) | Meta::NameValue(_) => Err(words::error(
@@ -465,7 +473,7 @@ fn string<'a>(word: &str, meta: &'a Meta) -> Result<&'a LitStr> {
     }
 }
 
-fn not_empty(word: &str, meta: &Meta) -> Result<String> {
+pub(crate) fn not_empty(word: &str, meta: &Meta) -> Result<String> {
     let string = string(word, meta)?;
     if string.value().trim().is_empty() {
         return Err(words::error(string.span(), format!("`{word}` cannot be empty")));
@@ -473,18 +481,18 @@ fn not_empty(word: &str, meta: &Meta) -> Result<String> {
     Ok(string.value())
 }
 
-fn path(word: &str, meta: &Meta) -> Result<Path> {
-    match value(word, meta, "path::to::Entity")? {
+pub(crate) fn path(word: &str, meta: &Meta, example: &str) -> Result<Path> {
+    match value(word, meta, example)? {
         Expr::Path(path) if path.qself.is_none() => Ok(path.path.clone()),
         other => Err(words::error(
             other.span(),
-            format!("`{word}` needs a path without quotes: `{word} = path::to::Entity`"),
+            format!("`{word}` needs a path without quotes: `{word} = {example}`"),
         )),
     }
 }
 
 /// A path in a string, as in serde's `crate`.
-fn string_path(word: &str, meta: &Meta) -> Result<Path> {
+pub(crate) fn string_path(word: &str, meta: &Meta) -> Result<Path> {
     let string = string(word, meta)?;
     string.parse_with(Path::parse_mod_style).map_err(|_| {
         words::error(
@@ -503,7 +511,7 @@ fn one_of<T: Copy>(word: &str, meta: &Meta, what: &str, known: &[(&str, T)]) -> 
 }
 
 /// The words of `word(a, b)`.
-fn words_in(word: &str, meta: &Meta, example: &str) -> Result<Vec<Ident>> {
+pub(crate) fn words_in(word: &str, meta: &Meta, example: &str) -> Result<Vec<Ident>> {
     let Meta::List(list) = meta else {
         return Err(words::error(
             meta.path().span(),
@@ -537,7 +545,7 @@ fn some_of<T: Copy>(listed: Vec<Ident>, what: &str, known: &[(&str, T)], errors:
         let word = words::plain(&ident);
         match find(&word, known) {
             Some(found) => {
-                keys.seen(&word, &Meta::Path(ident.into()));
+                keys.seen(&word, ident.span());
                 chosen.push(found);
             }
             None => errors.push(words::error(ident.span(), words::unknown(&word, what, &names))),

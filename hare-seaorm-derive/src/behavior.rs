@@ -34,18 +34,9 @@ fn parse(item: &TokenStream) -> darling::Result<ItemImpl> {
         if is_impl {
             Error::from(error)
         } else {
-            words::error(first_word(item), EXPECTED)
+            words::error(words::first(item), EXPECTED)
         }
     })
-}
-
-/// Where an item begins, after its attributes.
-fn first_word(item: &TokenStream) -> Span {
-    let word = item
-        .clone()
-        .into_iter()
-        .find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)));
-    word.map_or_else(Span::call_site, |token| token.span())
 }
 
 fn moved(mut item: ItemImpl, root: &Path, errors: &mut Accumulator) -> TokenStream {

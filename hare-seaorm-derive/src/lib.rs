@@ -1,8 +1,8 @@
 //! The derive macros of `hare-seaorm`, which re-exports them: depend on that crate, not on this one.
 //!
 //! What is here is read top down: `attributes` turns `#[hare(...)]` into typed values that know where they were written,
-//! `capture` checks them against the entity's fields and writes the impls, `behavior` moves a user's own hooks. Every mistake is
-//! a compile error at the wrong word, all mistakes of a type come at once, and the impls are written even then, so that
+//! `capture` checks them against the entity's fields and writes the impls, `behavior` moves a user's own hooks, `outbox_event`
+//! makes an outbox of a struct of extra columns. Every mistake is a compile error at the wrong word, all mistakes of a type come at once, and the impls are written even then, so that
 //! the compiler does not bury the mistake under what follows from it.
 
 use proc_macro::TokenStream;
@@ -10,6 +10,7 @@ use proc_macro::TokenStream;
 mod attributes;
 mod behavior;
 mod capture;
+mod outbox_event;
 mod words;
 
 /// Captures the writes of an entity: each row that is inserted, updated or deleted makes one event in an outbox, in the
@@ -101,4 +102,67 @@ pub fn derive_change_capture(input: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn behavior(arguments: TokenStream, item: TokenStream) -> TokenStream {
     behavior::expand(arguments.into(), item.into()).into()
+}
+
+/// Makes an outbox of a project's own: a table beside the built-in one, with columns and relations of its own.
+///
+/// Stands above a struct `Model` that has the extra columns and relations and nothing else. The columns that every outbox has
+/// come before them, as in `hare_seaorm::outbox::Model`, and the struct becomes an entity in the format of `#[sea_orm::model]`:
+/// that line, its derives and `impl ActiveModelBehavior for ActiveModel` are written here.
+///
+/// ```text
+/// pub mod billing_outbox {
+///     use std::sync::Arc;
+///
+///     use hare_seaorm::{InProcessWakeup, OutboxWakeup};
+///     use sea_orm::entity::prelude::*;
+///
+///     #[hare_seaorm::outbox_event(
+///         table_name = "billing_outbox",
+///         wakeup = wakeup,
+///         conflict(tenant_id, idempotency_key)
+///     )]
+///     pub struct Model {
+///         pub tenant_id: i32,
+///         #[sea_orm(belongs_to, from = "tenant_id", to = "id")]
+///         pub tenant: HasOne<super::tenant::Entity>,
+///     }
+///
+///     fn wakeup() -> Arc<dyn OutboxWakeup> {
+///         Arc::new(InProcessWakeup::new())
+///     }
+/// }
+/// ```
+///
+/// The table is made by `OutboxTable` of `hare-seaorm-migration`, with the same extra columns and the same unique key. Captured
+/// writes go to this outbox with `#[hare(capture(outbox = billing_outbox::Entity))]`, and its relays are made by
+/// `OutboxRelay::for_outbox`.
+///
+/// # Arguments
+///
+/// | argument | meaning | default |
+/// |---|---|---|
+/// | `table_name = "billing_outbox"` | the table | needed |
+/// | `schema_name = "billing"` | its schema | the connection's |
+/// | `wakeup = path` | a function that makes the `Arc<dyn OutboxWakeup>` of its writers and relays; called once in a process | none: the relays only poll |
+/// | `conflict(a, idempotency_key)` | what idempotency keys are unique by: `idempotency_key` and columns of the outbox's own that are never NULL; `conflict()` is an outbox without such keys | `idempotency_key` alone |
+/// | `hooks` | the `impl ActiveModelBehavior for ActiveModel` is yours | an empty one is written |
+/// | `crate = "path"` | where `hare_seaorm` is found if not under that name | |
+///
+/// Extra columns take SeaORM's attributes, and their types are `Clone`, `Debug` and `PartialEq`. Captured writes do not fill
+/// them: there, they need a default or must be nullable. More derives go into
+/// `#[sea_orm(model_attrs(derive(...)))]`, below this attribute.
+///
+/// # What it writes
+///
+/// Everything of `#[sea_orm::model]` (`Entity`, `Model`, `ActiveModel`, `Column`, `PrimaryKey`, `Relation`, `ModelEx` and so on),
+/// `OutboxEntity` for the entity and `OutboxEvent` for the model. An event's id is found by `Entity::find_by_event_id`, because
+/// `find_by_id` goes by the primary key, `sequence`.
+///
+/// # When the compiler says
+///
+/// - E0119, conflicting implementations of `ActiveModelBehavior`: remove the empty impl, or, if it has hooks, add `hooks`.
+#[proc_macro_attribute]
+pub fn outbox_event(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    outbox_event::expand(arguments.into(), item.into()).into()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use darling::Error;
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::Ident;
 use syn::ext::IdentExt;
 
@@ -13,6 +13,15 @@ const LISTED: usize = 15;
 /// An error at one place.
 pub(crate) fn error(span: Span, message: impl Display) -> Error {
     Error::custom(message).with_span(&span)
+}
+
+/// Where an item begins, after its attributes.
+pub(crate) fn first(item: &TokenStream) -> Span {
+    let word = item
+        .clone()
+        .into_iter()
+        .find(|token| matches!(token, TokenTree::Ident(_)));
+    word.map_or_else(Span::call_site, |token| token.span())
 }
 
 /// `type` of `r#type`: the word as users write and read it.

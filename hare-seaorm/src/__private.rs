@@ -3,8 +3,28 @@
 pub use async_trait::async_trait;
 pub use futures_util::future::BoxFuture;
 pub use sea_orm;
+pub use uuid::Uuid;
 
 pub use crate::capture::declaration::name_of_module;
 pub use crate::capture::{
     CaptureBehavior, CapturedEntity, Declaration, OnPool, Operations, Payload, Piece, Strategy, hooks, write,
 };
+pub use crate::json::JsonText;
+pub use crate::outbox::{OutboxEntity, OutboxEvent};
+pub use crate::wakeup::OutboxWakeup;
+
+/// Tells at compile time whether an entity is an outbox: `Probe::<Entity>::IS_OUTBOX` is the constant below where `Entity` is an
+/// [`OutboxEntity`], and else the trait's, which has to be in scope.
+#[derive(Debug)]
+pub struct Probe<E>(std::marker::PhantomData<fn() -> E>);
+
+impl<E: OutboxEntity> Probe<E> {
+    pub const IS_OUTBOX: bool = true;
+}
+
+/// What [`Probe`] says of any other type.
+pub trait NoOutbox {
+    const IS_OUTBOX: bool = false;
+}
+
+impl<E> NoOutbox for Probe<E> {}

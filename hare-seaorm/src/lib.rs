@@ -108,7 +108,7 @@ pub use capture::CaptureBehavior;
 pub use delivery::{CallableDelivery, MemoryDelivery, OutboxDelivery};
 pub use error::{Cause, ConfigError, Error};
 #[cfg(feature = "macros")]
-pub use hare_seaorm_derive::{ChangeCapture, behavior};
+pub use hare_seaorm_derive::{ChangeCapture, behavior, outbox_event};
 pub use outbox::OutboxMessage;
 pub use relay::{OutboxRelay, PollOutcome, RelayHandle};
 pub use transaction::{Transaction, begin, signal_after_commit};

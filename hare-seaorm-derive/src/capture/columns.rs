@@ -6,6 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Expr, Field, Ident, LitStr, Path, Token, Type, token};
 
 use crate::attributes::FieldAttributes;
@@ -86,7 +87,7 @@ fn describe_field(field: &Field, errors: &mut Accumulator) -> Option<Described> 
     if let Some(sensitive) = hare.sensitive {
         let is_no_column = |what| format!("`sensitive` is for columns, and `{name}` {what}");
         let refusal = match &kind {
-            Kind::Stored(_) if sea_orm.primary_key => Some(format!(
+            Kind::Stored(_) if sea_orm.primary_key.is_some() => Some(format!(
                 "`sensitive` cannot keep `{name}` out of events: it is in the primary key, and every event tells that, as `pk` and \
                  in its ordering key"
             )),
@@ -105,7 +106,7 @@ fn describe_field(field: &Field, errors: &mut Accumulator) -> Option<Described> 
 }
 
 /// The name that SeaORM's macros make of a field.
-fn variant(field: &str, span: Span) -> Option<Ident> {
+pub(crate) fn variant(field: &str, span: Span) -> Option<Ident> {
     let camel = field.to_upper_camel_case();
     // The only keyword in upper camel case.
     let name = if camel == "Self" {
@@ -119,14 +120,14 @@ fn variant(field: &str, span: Span) -> Option<Ident> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RelationType {
+pub(crate) enum RelationType {
     BelongsTo,
     HasOne,
     HasMany,
 }
 
 /// SeaORM tells relations from columns by the name of the type, too.
-fn relation_type(ty: &Type) -> Option<RelationType> {
+pub(crate) fn relation_type(ty: &Type) -> Option<RelationType> {
     let Type::Path(path) = ty else { return None };
     match path.path.segments.last()?.ident.to_string().as_str() {
         "BelongsTo" => Some(RelationType::BelongsTo),
@@ -138,10 +139,13 @@ fn relation_type(ty: &Type) -> Option<RelationType> {
 
 /// What `#[sea_orm(...)]` on a field says of interest here. Its mistakes are SeaORM's to report.
 #[derive(Default)]
-struct SeaOrm {
-    ignore: bool,
-    primary_key: bool,
-    enum_name: Option<Ident>,
+pub(crate) struct SeaOrm {
+    pub(crate) ignore: bool,
+    /// Where it says `primary_key`.
+    pub(crate) primary_key: Option<Span>,
+    pub(crate) nullable: bool,
+    pub(crate) column_name: Option<LitStr>,
+    pub(crate) enum_name: Option<Ident>,
     from: Option<LitStr>,
     self_ref: bool,
     via: bool,
@@ -149,7 +153,7 @@ struct SeaOrm {
 }
 
 impl SeaOrm {
-    fn read(field: &Field) -> Self {
+    pub(crate) fn read(field: &Field) -> Self {
         let mut read = Self::default();
         for attribute in field
             .attrs
@@ -160,8 +164,12 @@ impl SeaOrm {
                 if meta.path.is_ident("ignore") {
                     read.ignore = true;
                 } else if meta.path.is_ident("primary_key") {
-                    read.primary_key = true;
+                    read.primary_key = Some(meta.path.span());
                     skip_value(&meta)?;
+                } else if meta.path.is_ident("nullable") {
+                    read.nullable = true;
+                } else if meta.path.is_ident("column_name") {
+                    read.column_name = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("enum_name") {
                     let name = meta.value()?.parse::<LitStr>()?;
                     let mut variant = syn::parse_str::<Ident>(&name.value())?;
@@ -199,7 +207,7 @@ impl SeaOrm {
     }
 }
 
-pub(super) fn skip_value(meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
+pub(crate) fn skip_value(meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
     if meta.input.peek(Token![=]) {
         meta.value()?.parse::<Expr>()?;
     } else if meta.input.peek(token::Paren) {

@@ -17,7 +17,7 @@ use self::output::Capture;
 use crate::attributes::{Choice, StructAttributes};
 use crate::words;
 
-mod columns;
+pub(crate) mod columns;
 mod label;
 mod output;
 pub(crate) mod template;

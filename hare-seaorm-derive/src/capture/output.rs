@@ -31,6 +31,7 @@ pub(super) struct Capture<'a> {
 impl Capture<'_> {
     pub(super) fn to_tokens(&self) -> TokenStream {
         let rebuild = self.rebuild_with_manifest();
+        let not_an_outbox = self.not_an_outbox();
         let captured_entity = self.captured_entity();
         let active_model_behavior = self.active_model_behavior();
         let capture_behavior = self.capture_behavior();
@@ -38,6 +39,7 @@ impl Capture<'_> {
         quote! {
             const _: () = {
                 #rebuild
+                #not_an_outbox
                 #captured_entity
                 #active_model_behavior
                 #capture_behavior
@@ -52,6 +54,20 @@ impl Capture<'_> {
         Some(quote!(
             const _: &[u8] = ::core::include_bytes!(#path);
         ))
+    }
+
+    /// An outbox's events would make events, without end if it is its own outbox.
+    fn not_an_outbox(&self) -> TokenStream {
+        let private = private(&self.attributes.root);
+        quote! {
+            const _: () = {
+                use #private::NoOutbox as _;
+                ::core::assert!(
+                    !#private::Probe::<Entity>::IS_OUTBOX,
+                    "an outbox captures no writes, its events would make events: remove `ChangeCapture`",
+                );
+            };
+        }
     }
 
     fn captured_entity(&self) -> TokenStream {

@@ -37,7 +37,7 @@ pub(crate) const LIBRARY_COLUMNS: [&str; 19] = [
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an outbox",
     label = "not an outbox entity",
-    note = "use the built-in `hare_seaorm::outbox::Entity`"
+    note = "use the built-in `hare_seaorm::outbox::Entity`, or make an outbox with `#[hare_seaorm::outbox_event]`"
 )]
 pub trait OutboxEntity: EntityTrait<Model: OutboxEvent> {
     /// Tells relays of new events. `None`: they only poll.

@@ -1,0 +1,8 @@
+use hare_seaorm::outbox_event;
+
+#[outbox_event(table_name = "billing_outbox", hooks, table_name = "outbox", hooks)]
+pub struct Model {}
+
+impl sea_orm::ActiveModelBehavior for ActiveModel {}
+
+fn main() {}
