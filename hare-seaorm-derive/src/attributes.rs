@@ -16,7 +16,7 @@ use crate::words;
 
 /// Beside `capture(...)`.
 const ON_STRUCTS: [&str; 2] = ["capture", "crate"];
-const ON_FIELDS: [&str; 1] = ["sensitive"];
+const ON_FIELDS: [&str; 2] = ["json_with", "sensitive"];
 const IN_CAPTURE: [&str; 14] = [
     "app",
     "exclude",
@@ -148,6 +148,8 @@ impl Default for StructAttributes {
 pub(crate) struct FieldAttributes {
     /// Where it says `sensitive`.
     pub(crate) sensitive: Option<Span>,
+    /// Where it says `json_with`, and the function's path unless that is a mistake.
+    pub(crate) json_with: Option<(Span, Option<Path>)>,
 }
 
 /// Where `hare_seaorm` is found unless `crate = "path"` says otherwise.
@@ -177,7 +179,10 @@ impl StructAttributes {
                         read.capture_key(&word, &meta, errors);
                     }
                 }
-                "sensitive" => errors.push(words::error(meta.path().span(), "`sensitive` goes on a field")),
+                word if ON_FIELDS.contains(&word) => errors.push(words::error(
+                    meta.path().span(),
+                    format!("`{word}` goes on a field"),
+                )),
                 word if IN_CAPTURE.contains(&word) => errors.push(words::error(
                     meta.path().span(),
                     format!("`{word}` goes inside `capture(...)`: `#[hare(capture({word} ...))]`"),
@@ -252,7 +257,9 @@ impl StructAttributes {
                 meta.path().span(),
                 "`crate` goes beside `capture(...)`: `#[hare(crate = \"...\", capture(...))]`",
             )),
-            "sensitive" => Err(words::error(meta.path().span(), "`sensitive` goes on a field")),
+            word if ON_FIELDS.contains(&word) => {
+                Err(words::error(meta.path().span(), format!("`{word}` goes on a field")))
+            }
             word => Err(words::error(meta.path().span(), words::unknown(word, "a key of `capture`", &IN_CAPTURE))),
         };
         errors.handle(outcome);
@@ -280,6 +287,11 @@ impl FieldAttributes {
                     keys.seen(&word, meta.path().span());
                     errors.handle(flag(&word, &meta));
                     read.sensitive = Some(span);
+                }
+                "json_with" => {
+                    keys.seen(&word, meta.path().span());
+                    let function = errors.handle(path(&word, &meta, "path::to::function"));
+                    read.json_with = Some((span, function));
                 }
                 word if ON_STRUCTS.contains(&word) => {
                     errors.push(words::error(

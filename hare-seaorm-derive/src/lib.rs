@@ -59,7 +59,9 @@ mod words;
 /// # Elsewhere
 ///
 /// - on the struct, beside `capture(...)`: `crate = "path"`, where `hare_seaorm` is found if not under that name;
-/// - on a field: `sensitive`, a column held only if `fields` names it; not on the primary key, which is in every event.
+/// - on a field: `sensitive`, a column held only if `fields` names it; not on the primary key, which is in every event;
+/// - on a field: `json_with = path`, a function that takes the field's value by reference and answers what is told of it in images,
+///   anything that serde can serialise. For types that have no JSON form here, or that shall have another; not on the primary key.
 ///
 /// `fields`, `exclude` and `sensitive` choose whose values an event holds; its `changed` lists the names of all columns that the
 /// caller set, sensitive ones included, never their values.

@@ -5,9 +5,10 @@ pub use futures_util::future::BoxFuture;
 pub use sea_orm;
 pub use uuid::Uuid;
 
-pub use crate::capture::declaration::name_of_module;
+pub use crate::capture::declaration::{json_form, name_of_module};
 pub use crate::capture::{
-    CaptureBehavior, CapturedEntity, Declaration, OnPool, Operations, Payload, Piece, Strategy, hooks, write,
+    CaptureBehavior, CapturedEntity, Declaration, JsonForm, OnPool, Operations, Payload, Piece, Strategy,
+    hooks, write,
 };
 pub use crate::json::JsonText;
 pub use crate::outbox::{OutboxEntity, OutboxEvent};

@@ -13,14 +13,25 @@ use crate::attributes::FieldAttributes;
 use crate::words;
 
 /// A stored column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Column {
+    /// The field.
+    pub(crate) ident: Ident,
     /// The field's name, without `r#`.
     pub(crate) field: String,
     /// `Column::Variant`.
     pub(crate) variant: Ident,
     /// Held only when `fields` names it.
     pub(crate) sensitive: bool,
+    /// The function that gives its values' JSON form.
+    pub(crate) json_with: Option<Path>,
+}
+
+/// One column or two.
+impl PartialEq for Column {
+    fn eq(&self, other: &Self) -> bool {
+        self.variant == other.variant
+    }
 }
 
 /// What a field is to the table.
@@ -61,6 +72,7 @@ fn describe_field(field: &Field, errors: &mut Accumulator) -> Option<Described> 
     let name = words::plain(ident);
     let hare = FieldAttributes::read(&field.attrs, errors);
     let sea_orm = SeaOrm::read(field);
+    let in_primary_key = sea_orm.primary_key.is_some();
 
     let kind = if let Some(relation) = relation_type(&field.ty) {
         sea_orm.relation_kind(relation)
@@ -81,28 +93,59 @@ fn describe_field(field: &Field, errors: &mut Accumulator) -> Option<Described> 
             field: name.clone(),
             variant,
             sensitive: hare.sensitive.is_some(),
+            ident: ident.clone(),
+            json_with: hare.json_with.as_ref().and_then(|(_, function)| function.clone()),
         })
     };
 
     if let Some(sensitive) = hare.sensitive {
-        let is_no_column = |what| format!("`sensitive` is for columns, and `{name}` {what}");
-        let refusal = match &kind {
-            Kind::Stored(_) if sea_orm.primary_key.is_some() => Some(format!(
-                "`sensitive` cannot keep `{name}` out of events: it is in the primary key, and every event tells that, as `pk` and \
-                 in its ordering key"
-            )),
-            Kind::Stored(_) => None,
-            Kind::Ignored => Some(is_no_column("is not stored")),
-            Kind::BelongsTo(_) | Kind::Undeclared => {
-                Some(is_no_column("is a relation: mark its key columns instead"))
-            }
-            Kind::Reverse => Some(is_no_column("is a reverse relation, no event holds it")),
-        };
-        if let Some(refusal) = refusal {
-            errors.push(words::error(sensitive, refusal));
-        }
+        let in_key =
+            "cannot keep it out of events: it is in the primary key, which every event tells as `pk`";
+        check_place(
+            "sensitive",
+            sensitive,
+            &name,
+            &kind,
+            in_primary_key,
+            in_key,
+            errors,
+        );
+    }
+    if let Some((json_with, _)) = hare.json_with {
+        let in_key =
+            "cannot change how it is told: it is in the primary key, which receivers compare with `pk`";
+        check_place(
+            "json_with",
+            json_with,
+            &name,
+            &kind,
+            in_primary_key,
+            in_key,
+            errors,
+        );
     }
     Some(Described { name, kind })
+}
+
+/// Refuses an attribute for columns on what is none, or on a column of the primary key.
+fn check_place(
+    word: &str,
+    span: Span,
+    field: &str,
+    kind: &Kind,
+    in_primary_key: bool,
+    in_key: &str,
+    errors: &mut Accumulator,
+) {
+    let is_no_column = |what| format!("`{word}` is for columns, and `{field}` {what}");
+    let refusal = match kind {
+        Kind::Stored(_) if in_primary_key => format!("on `{field}`, `{word}` {in_key}"),
+        Kind::Stored(_) => return,
+        Kind::Ignored => is_no_column("is not stored"),
+        Kind::BelongsTo(_) | Kind::Undeclared => is_no_column("is a relation: mark its key columns instead"),
+        Kind::Reverse => is_no_column("is a reverse relation, no event holds it"),
+    };
+    errors.push(words::error(span, refusal));
 }
 
 /// The name that SeaORM's macros make of a field.
@@ -316,9 +359,9 @@ mod tests {
         let refused = mistakes(
             parse_quote!(#[hare(sensitive)] #[sea_orm(primary_key, auto_increment = false)] iban: String),
         );
-        assert!(
-            refused.is_some_and(|refusal| refusal.contains("`iban` out of events: it is in the primary key"))
-        );
+        assert!(refused.is_some_and(|refusal| {
+            refusal.contains("on `iban`, `sensitive` cannot keep it out of events: it is in the primary key")
+        }));
         assert_eq!(
             mistakes(parse_quote!(#[sea_orm(unique)] #[hare(sensitive)] iban: String)),
             None

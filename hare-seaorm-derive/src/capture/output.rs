@@ -94,6 +94,7 @@ impl Capture<'_> {
         } = self.attributes.operations;
         let stored = columns(&self.stored);
         let held = columns(&self.held);
+        let json_with = self.json_with();
         let topic = match &self.attributes.topic {
             Some(template) => self.pieces(template),
             None => self.pieces(&parse(TOPIC, Purpose::Topic).unwrap_or_default()),
@@ -131,6 +132,7 @@ impl Capture<'_> {
                             operations: #private::Operations { insert: #insert, update: #update, delete: #delete },
                             stored: #stored,
                             held: #held,
+                            json_with: #json_with,
                             topic: #topic,
                             ordering_key: #ordering_key,
                             on_pool: #private::OnPool::#on_pool,
@@ -140,6 +142,16 @@ impl Capture<'_> {
                 }
             }
         }
+    }
+
+    /// The functions that give columns their JSON form, by their fields' names.
+    fn json_with(&self) -> TokenStream {
+        let private = private(&self.attributes.root);
+        let forms = self.stored.iter().filter_map(|column| {
+            let (function, field, name) = (column.json_with.as_ref()?, &column.ident, &column.field);
+            Some(quote!((#name, |model: &Model| #private::json_form(#name, &#function(&model.#field)))))
+        });
+        quote!(&[#(#forms),*])
     }
 
     fn pieces(&self, template: &Template) -> TokenStream {

@@ -1,7 +1,10 @@
 //! What is captured of an entity, and how its events look. Made by the derive, read by the engine; no SQL.
 
 use sea_orm::{EntityTrait, IdenStatic};
+use serde::Serialize;
 
+use crate::error::Error;
+use crate::json::{JsonText, document_of};
 use crate::outbox::OutboxEntity;
 
 /// An entity whose writes make events. Implemented by `#[derive(ChangeCapture)]`.
@@ -119,6 +122,17 @@ pub enum Piece {
     PrimaryKey,
 }
 
+/// The JSON form of one column of a row.
+pub type JsonForm<E> = fn(&<E as EntityTrait>::Model) -> Result<JsonText, Error>;
+
+/// What a column's own function answered, as JSON text.
+///
+/// # Errors
+/// [`Error::Validation`] if it has no JSON form, naming the column.
+pub fn json_form<T: Serialize + ?Sized>(field: &'static str, value: &T) -> Result<JsonText, Error> {
+    document_of(value).map_err(|error| error.into_validation(format!("the column `{field}`")))
+}
+
 /// Everything that one `#[hare(capture(...))]` says.
 #[derive(Debug)]
 pub struct Declaration<E: EntityTrait> {
@@ -134,6 +148,8 @@ pub struct Declaration<E: EntityTrait> {
     pub stored: &'static [(&'static str, E::Column)],
     /// The columns that images hold, in the order they hold them.
     pub held: &'static [(&'static str, E::Column)],
+    /// The functions that give columns of `held` another JSON form than their type's, by their fields' names.
+    pub json_with: &'static [(&'static str, JsonForm<E>)],
     /// The topic's template.
     pub topic: &'static [Piece],
     /// The ordering key's template; `None` is unordered.
@@ -157,6 +173,12 @@ impl<E: EntityTrait> Declaration<E> {
             .iter()
             .find(|(_, stored)| same(stored))
             .map_or_else(|| column.as_str(), |(field, _)| field)
+    }
+
+    /// The function that gives a field its JSON form.
+    pub(crate) fn json_form(&self, field: &str) -> Option<JsonForm<E>> {
+        let mut forms = self.json_with.iter();
+        forms.find(|(known, _)| *known == field).map(|(_, form)| *form)
     }
 
     /// The entity's table, without its schema.

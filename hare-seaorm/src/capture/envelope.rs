@@ -166,7 +166,10 @@ fn write_image<E: CapturedEntity>(
         }
         write_string(text, name);
         text.push(':');
-        write(text, name, &row.get(*column))?;
+        match declaration.json_form(name) {
+            Some(form) => text.push_str(form(row)?.as_str()),
+            None => write(text, name, &row.get(*column))?,
+        }
     }
     text.push('}');
     Ok(())

@@ -17,4 +17,4 @@ pub(crate) use envelope::KEY_LIMIT;
 pub use behavior::CaptureBehavior;
 pub use declaration::CapturedEntity;
 #[doc(hidden)]
-pub use declaration::{Declaration, OnPool, Operation, Operations, Payload, Piece, Strategy};
+pub use declaration::{Declaration, JsonForm, OnPool, Operation, Operations, Payload, Piece, Strategy};

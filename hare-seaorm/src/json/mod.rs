@@ -9,6 +9,7 @@ mod text;
 
 pub use forms::{as_column, as_seconds};
 pub use text::JsonText;
+pub(crate) use text::document_of;
 
 pub(crate) use column::write_value;
 pub(crate) use encoding::{contains_nul, to_text, write_string};

@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::encoding::{DEPTH_LIMIT, EncodeError, check_depth, to_text};
+use super::encoding::{DEPTH_LIMIT, DOCUMENT_DEPTH_LIMIT, EncodeError, append, check_depth, to_text};
 use crate::error::Error;
 
 /// A valid JSON text, kept to the letter: `0.1000` stays `0.1000`, and a number of any length keeps its digits.
@@ -81,6 +81,13 @@ impl JsonText {
     pub fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)
     }
+}
+
+/// The text of a value that stands inside an image.
+pub(crate) fn document_of<T: Serialize + ?Sized>(value: &T) -> Result<JsonText, EncodeError> {
+    let mut text = String::new();
+    append(&mut text, value, DOCUMENT_DEPTH_LIMIT)?;
+    Ok(JsonText::from_trusted(text))
 }
 
 fn check_syntax(text: &str) -> Result<(), EncodeError> {

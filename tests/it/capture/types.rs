@@ -197,3 +197,96 @@ on_backends! { [postgres]
         );
     }
 }
+
+/// A column type whose JSON form is its own function's.
+mod money {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+    use serde::{Serialize, Serializer};
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "money")]
+    #[hare(capture(app = "shop"))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        #[hare(json_with = cents)]
+        pub price: i64,
+        #[hare(json_with = super::money::refusing, sensitive)]
+        pub r#type: Option<String>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    #[derive(Serialize)]
+    struct Price {
+        cents: i64,
+        text: String,
+    }
+
+    fn cents(price: &i64) -> impl Serialize + use<> {
+        Price {
+            cents: *price,
+            text: format!("{}.{:02}", price / 100, price % 100),
+        }
+    }
+
+    /// Has no JSON form for one value.
+    pub fn refusing(value: &Option<String>) -> Refusing<'_> {
+        Refusing(value.as_deref())
+    }
+
+    pub struct Refusing<'a>(Option<&'a str>);
+
+    impl Serialize for Refusing<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0 {
+                Some("none") => f64::NAN.serialize(serializer),
+                value => value.serialize(serializer),
+            }
+        }
+    }
+}
+
+/// The same table, where the sensitive column is named.
+mod named_money {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "money")]
+    #[hare(capture(app = "shop", fields(id, r#type)))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub price: i64,
+        #[hare(json_with = super::money::refusing, sensitive)]
+        pub r#type: Option<String>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+on_every_backend! {
+    // catalogue B15
+    async fn a_column_may_have_a_json_form_of_its_own(t: TestDb) {
+        t.create_table(money::Entity).await;
+        money::ActiveModel { price: Set(1250), ..Default::default() }.insert(&t.db).await.unwrap();
+        assert_eq!(t.event().await.payload["after"], serde_json::json!({"id": 1, "price": {"cents": 1250, "text": "12.50"}}));
+        let row = named_money::ActiveModel { price: Set(1), r#type: Set(Some("cash".into())), ..Default::default() };
+        row.insert(&t.db).await.unwrap();
+        assert_eq!(t.event().await.payload["after"], serde_json::json!({"id": 2, "type": "cash"}));
+    }
+
+    // catalogue B15
+    async fn a_value_that_has_no_form_fails_the_write(t: TestDb) {
+        t.create_table(money::Entity).await;
+        let row = named_money::ActiveModel { price: Set(1), r#type: Set(Some("none".into())), ..Default::default() };
+        let error = row.insert(&t.db).await.unwrap_err();
+        let ours = hare_seaorm::Error::find(&error).expect("an error of ours");
+        assert!(matches!(ours, hare_seaorm::Error::Validation { what, .. } if what == "the column `type`"), "{ours:?}");
+        assert_eq!((t.count("money").await, t.count("hare_outbox").await), (0, 0));
+    }
+}

@@ -3,7 +3,7 @@ use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
 #[sea_orm(table_name = "loan")]
-#[hare(capture(crate = "hare_seaorm", sensitive), topic = "loans", sensitive)]
+#[hare(capture(crate = "hare_seaorm", sensitive), topic = "loans", json_with = f, sensitive)]
 pub struct Model {
     #[sea_orm(primary_key)]
     pub id: i32,

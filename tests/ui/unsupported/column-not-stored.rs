@@ -8,7 +8,7 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: i32,
     #[sea_orm(ignore)]
-    #[hare(sensitive)]
+    #[hare(sensitive, json_with = str::len)]
     pub cached: String,
 }
 

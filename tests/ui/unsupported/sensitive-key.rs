@@ -7,7 +7,7 @@ mod compact {
     #[hare(capture(unordered))]
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
-        #[hare(sensitive)]
+        #[hare(sensitive, json_with = super::masked)]
         pub iban: String,
         pub status: String,
     }
@@ -30,6 +30,10 @@ mod model {
         pub iban: String,
         pub status: String,
     }
+}
+
+fn masked(_: &str) -> &'static str {
+    "***"
 }
 
 fn main() {}
