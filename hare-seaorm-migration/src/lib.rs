@@ -14,6 +14,8 @@
 //! }
 //! ```
 //!
+//! The table of an outbox of your own is made by a migration of your own, with [`OutboxTable`].
+//!
 //! A migration's name holds `hare`, so it never meets one of the application's in the table SeaORM keeps them in. A released
 //! migration never changes; a new version adds one.
 
@@ -21,6 +23,8 @@ mod m20261201_000001_hare_create_outbox;
 mod outbox_table;
 
 use sea_orm_migration::MigrationTrait;
+
+pub use outbox_table::OutboxTable;
 
 /// Every migration of the built-in outbox table `hare_outbox`, oldest first. Put them before the application's own.
 pub fn migrations() -> Vec<Box<dyn MigrationTrait>> {
