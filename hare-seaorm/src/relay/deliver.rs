@@ -7,14 +7,11 @@
 //! Nothing here touches the database: no transaction is open and no connection held while a receiver is waited for.
 
 use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
-
-use futures_util::FutureExt;
 
 use super::lane::{Claim, Lane};
 use super::lease::Held;
-use crate::delivery::{BatchLimits, DeliveryError, OutboxDelivery, Receipt, Stop, panic_text};
+use crate::delivery::{BatchLimits, DeliveryError, OutboxDelivery, Receipt, Stop, deliver_batch};
 use crate::outbox::OutboxEvent;
 use crate::store::clock::Clock;
 
@@ -66,7 +63,8 @@ pub(super) async fn deliver<M: OutboxEvent>(
             .into_iter()
             .map(|(lane, claim)| ((lane, claim.claimed_at), claim.event))
             .unzip();
-        let answers = send(delivery, &events, rules).await;
+        let limits = BatchLimits::new(rules.concurrency, rules.timeout).until(rules.stop.clone());
+        let answers = deliver_batch(delivery, &events, limits).await;
         let mut ended = HashSet::new();
         for (((lane, claimed_at), event), answer) in places.into_iter().zip(events).zip(answers) {
             let is_delivered = answer.is_ok();
@@ -163,53 +161,4 @@ fn is_overdue<M: OutboxEvent>(claim: &Claim<M>, max_unavailable: Option<Duration
     (claim.claimed_at - due_since)
         .to_std()
         .is_ok_and(|waited| waited > limit)
-}
-
-/// One call of the delivery. Whatever it does, there is one answer per event.
-async fn send<M: OutboxEvent>(
-    delivery: &dyn OutboxDelivery<M>,
-    events: &[M],
-    rules: &Rules<'_>,
-) -> Vec<Result<Receipt, DeliveryError>> {
-    let limits = BatchLimits::new(rules.concurrency, rules.timeout).until(rules.stop.clone());
-    let sending = AssertUnwindSafe(async { delivery.deliver_batch(events, limits).await }).catch_unwind();
-    let longest = longest(events.len(), rules.concurrency, rules.timeout);
-    let refusal = match tokio::time::timeout(longest, sending).await {
-        Ok(Ok(answers)) if answers.len() == events.len() => return answers,
-        Ok(Ok(answers)) => {
-            format!(
-                "the delivery gave {} answers for {} events: what became of them is unknown",
-                answers.len(),
-                events.len()
-            )
-        }
-        Ok(Err(panic)) => panic_text(&*panic),
-        Err(_) => format!("the batch was not delivered within {longest:?}"),
-    };
-    events
-        .iter()
-        .map(|_| Err(DeliveryError::failed(refusal.clone())))
-        .collect()
-}
-
-/// The longest a call may take: as long as its events one after the other, `concurrency` at a time, and a little more, so that
-/// a delivery that keeps to its limits is never cut off with answers in hand.
-fn longest(events: usize, concurrency: usize, timeout: Duration) -> Duration {
-    const GRACE: Duration = Duration::from_secs(1);
-    let turns = u32::try_from(events.div_ceil(concurrency.max(1))).unwrap_or(u32::MAX);
-    timeout.saturating_mul(turns).saturating_add(GRACE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_may_take_as_long_as_its_turns() {
-        let seconds = |events, concurrency| longest(events, concurrency, Duration::from_secs(30)).as_secs();
-        assert_eq!(
-            [seconds(1, 10), seconds(10, 10), seconds(11, 10), seconds(100, 1)],
-            [31, 31, 61, 3001]
-        );
-    }
 }

@@ -14,5 +14,6 @@ mod deliver;
 mod lease;
 mod lifecycle;
 mod logs;
+mod router;
 mod settle;
 mod unavailable;
