@@ -176,7 +176,7 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// Claims one batch, delivers it and records the outcomes.
     ///
     /// While the receiver is taken for unreachable (after a [`DeliveryError::unavailable`](crate::delivery::DeliveryError::unavailable),
-    /// for 1 s at first) it claims nothing.
+    /// for 1 s at first) it claims nothing; of several receivers, nothing that goes to that one.
     ///
     /// # Errors
     /// [`Error::Config`] for bad options. [`Error::Database`] or [`Error::Retryable`] if events could not be claimed, or an

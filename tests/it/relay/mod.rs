@@ -15,5 +15,6 @@ mod lease;
 mod lifecycle;
 mod logs;
 mod router;
+mod routes;
 mod settle;
 mod unavailable;
