@@ -62,7 +62,7 @@
 //! |---|---|
 //! | capturing an entity's writes, hooks of your own | [`ChangeCapture`], [`CaptureBehavior`] |
 //! | events of your own | [`outbox::enqueue()`], [`OutboxMessage`] |
-//! | delivering events | [`OutboxRelay`], [`delivery`] |
+//! | delivering events, each topic where it belongs | [`OutboxRelay`], [`delivery`], [`TopicRouter`] |
 //! | a transaction that wakes the relays when it commits | [`begin`], [`Transaction`], [`wakeup`] |
 //! | what can go wrong | [`Error`], [`Error::find`] |
 //! | a connection type of your own | [`connection::register`] |
@@ -105,7 +105,7 @@ mod transaction;
 pub mod wakeup;
 
 pub use capture::CaptureBehavior;
-pub use delivery::{CallableDelivery, MemoryDelivery, OutboxDelivery};
+pub use delivery::{CallableDelivery, MemoryDelivery, OutboxDelivery, TopicRouter};
 pub use error::{Cause, ConfigError, Error};
 #[cfg(feature = "macros")]
 pub use hare_seaorm_derive::{ChangeCapture, behavior, outbox_event};

@@ -13,6 +13,8 @@ pub struct BatchLimits {
     pub concurrency: usize,
     /// The longest one send may take, or a whole batch where the transport takes it at once.
     pub timeout: Duration,
+    /// How much longer than its events can take a call may last.
+    pub(super) grace: Duration,
     stop: Stop,
 }
 
@@ -22,7 +24,16 @@ impl BatchLimits {
         Self {
             concurrency,
             timeout,
+            grace: Duration::from_secs(1),
             stop: Stop::default(),
+        }
+    }
+
+    /// The limits of a call within a call: it is given up earlier, so that its neighbours' answers are not lost with it.
+    pub(super) fn inside(&self) -> Self {
+        Self {
+            grace: self.grace / 2,
+            ..self.clone()
         }
     }
 

@@ -3,23 +3,29 @@
 //! A delivery sends and answers. It never retries, counts, or touches the outbox: the relay does, so that a delivery by an
 //! outside author is as safe as one of ours.
 
+mod batch;
 mod callable;
+mod glob;
 mod limits;
 mod memory;
 mod one_by_one;
+mod router;
 
 use std::any::type_name;
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::ConfigError;
 use crate::outbox::{self, OutboxEvent};
 
+pub(crate) use batch::deliver_batch;
 pub use callable::CallableDelivery;
 pub use limits::BatchLimits;
 pub(crate) use limits::Stop;
 pub use memory::MemoryDelivery;
-pub(crate) use one_by_one::{one_by_one, panic_text};
+use one_by_one::{one_by_one, panic_text};
+pub use router::TopicRouter;
 
 /// Sends events to one place. Implement [`deliver`](Self::deliver); the rest has defaults that are right for one-by-one sends.
 #[diagnostic::on_unimplemented(
@@ -58,6 +64,26 @@ pub trait OutboxDelivery<M: OutboxEvent = outbox::Model>: Send + Sync + 'static 
         None
     }
 
+    /// Refuses options that cannot work. Asked before a relay claims anything; what it answers is part of the error of the
+    /// relay's start.
+    fn check(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// Which receiver the events of a topic go to, for a delivery that has several: any number that tells them apart, always the
+    /// same for a topic. When a receiver cannot be reached, the relay lets only its topics wait. `None`, the default: there is but
+    /// one receiver.
+    fn receiver_of(&self, topic: &str) -> Option<u64> {
+        let _ = topic;
+        None
+    }
+
+    /// What tells this object from others, through every `Arc` around it.
+    #[doc(hidden)]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// Releases what the delivery opened. Called once the relay has stopped and settled everything; using the delivery again
     /// opens it again.
     async fn close(&self) -> Result<(), DeliveryError> {
@@ -78,6 +104,15 @@ impl<M: OutboxEvent, D: OutboxDelivery<M> + ?Sized> OutboxDelivery<M> for Arc<D>
     }
     fn report_column(&self) -> Option<&str> {
         (**self).report_column()
+    }
+    fn check(&self) -> Result<(), ConfigError> {
+        (**self).check()
+    }
+    fn receiver_of(&self, topic: &str) -> Option<u64> {
+        (**self).receiver_of(topic)
+    }
+    fn address(&self) -> usize {
+        (**self).address()
     }
     async fn close(&self) -> Result<(), DeliveryError> {
         (**self).close().await

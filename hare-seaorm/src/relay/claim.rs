@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::availability::Allowance;
+use super::availability::{Allowance, Receiver};
 use super::options::RelayOptions;
 use super::store_access::Store;
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
-use crate::store::claim::{Claimed, Request};
+use crate::store::claim::{Claimed, Narrowing, Request};
 
 /// The waits between tries where another session was in the way: a serialisation failure, a busy file.
 const WAITS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
@@ -28,19 +28,44 @@ pub(super) async fn claim<E: OutboxEntity>(
     store.claim(request).await
 }
 
-/// A claim of at most `limit` events, under a token of its own; `None` while nothing may be claimed.
-pub(super) fn request(options: &RelayOptions, allowance: Allowance, limit: usize) -> Option<Request> {
-    let limit = match allowance {
-        Allowance::Full => limit,
-        Allowance::Probe => limit.min(1),
-        Allowance::None { .. } => 0,
+/// A part of a poll: a claim, under a token of its own.
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) request: Request,
+    /// The receiver that it asks whether it is back.
+    pub(super) probed: Option<Receiver>,
+}
+
+/// The claims of a poll, of at most `limit` events together: one event for each receiver that is to be asked again, and the
+/// rest of what may be claimed. None while nothing may.
+pub(super) fn shares(options: &RelayOptions, allowance: Allowance, limit: usize) -> Vec<Share> {
+    let share = |limit: usize, narrowing, probed| Share {
+        request: Request {
+            limit,
+            lane_length: options.lane_length().min(limit),
+            topics: options.topics.included.clone(),
+            narrowing,
+            lease: options.lease,
+            name: options.name.clone(),
+            token: Uuid::now_v7(),
+        },
+        probed,
     };
-    (limit > 0).then(|| Request {
-        limit,
-        lane_length: options.lane_length().min(limit),
-        topics: options.topics.included.clone(),
-        lease: options.lease,
-        name: options.name.clone(),
-        token: Uuid::now_v7(),
-    })
+    let anything = Narrowing::Without(Vec::new());
+    let mut shares = match allowance {
+        Allowance::Full { without, probes } => {
+            let asking = probes.len().min(limit);
+            let mut shares: Vec<Share> = probes
+                .into_iter()
+                .take(asking)
+                .map(|probe| share(1, Narrowing::Only(probe.topics), Some(probe.receiver)))
+                .collect();
+            shares.push(share(limit - asking, Narrowing::Without(without), None));
+            shares
+        }
+        Allowance::Probe => vec![share(limit.min(1), anything, Some(None))],
+        Allowance::None { .. } => Vec::new(),
+    };
+    shares.retain(|share| share.request.limit > 0);
+    shares
 }

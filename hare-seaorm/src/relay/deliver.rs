@@ -4,17 +4,17 @@
 //! delivered ends there, and what stands behind it is given back with nothing counted. A delivery that keeps the order of keys
 //! gets whole lanes in one call.
 //!
+//! A delivery may have several receivers. A lane also ends before an event whose receiver cannot be reached; the others go on.
+//!
 //! Nothing here touches the database: no transaction is open and no connection held while a receiver is waited for.
 
-use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-
+use super::availability::Receiver;
 use super::lane::{Claim, Lane};
 use super::lease::Held;
-use crate::delivery::{BatchLimits, DeliveryError, OutboxDelivery, Receipt, Stop, panic_text};
+use crate::delivery::{BatchLimits, DeliveryError, OutboxDelivery, Receipt, Stop, deliver_batch};
 use crate::outbox::OutboxEvent;
 use crate::store::clock::Clock;
 
@@ -25,9 +25,16 @@ pub(super) struct Verdicts<M> {
     pub(super) failed: Vec<(Claim<M>, DeliveryError)>,
     /// Not begun, or not reached the receiver: nothing is counted.
     pub(super) released: Vec<i64>,
-    /// Whether the receiver answered at all, and whether it could not be reached.
-    pub(super) reached: bool,
-    pub(super) unreachable: Option<String>,
+    /// The receivers that answered at all, and those that could not be reached.
+    pub(super) reached: BTreeSet<Receiver>,
+    pub(super) unreachable: BTreeMap<Receiver, Unreachable>,
+}
+
+/// The event that found that its receiver could not be reached, and what it heard.
+#[derive(Debug)]
+pub(super) struct Unreachable {
+    pub(super) topic: String,
+    pub(super) error: String,
 }
 
 /// What a delivery of lanes keeps to.
@@ -36,12 +43,14 @@ pub(super) struct Rules<'a> {
     pub(super) timeout: Duration,
     /// How long an event may wait for an unreachable receiver before that counts as a failure.
     pub(super) max_unavailable: Option<Duration>,
+    /// Receivers that nothing is sent to.
+    pub(super) waited_for: &'a BTreeSet<Receiver>,
     pub(super) held: &'a Held,
     pub(super) clock: &'a Clock,
     pub(super) stop: &'a Stop,
 }
 
-/// Delivers lanes until they are done, the relay stops, or the receiver cannot be reached.
+/// Delivers lanes until they are done, the relay stops, or no receiver is left that can be reached.
 ///
 /// # Cancel safety
 /// Not cancel safe: dropped half-way, some events were delivered that nobody knows of. They are delivered again.
@@ -54,11 +63,11 @@ pub(super) async fn deliver<M: OutboxEvent>(
         delivered: Vec::new(),
         failed: Vec::new(),
         released: Vec::new(),
-        reached: false,
-        unreachable: None,
+        reached: BTreeSet::new(),
+        unreachable: BTreeMap::new(),
     };
-    while !rules.stop.is_requested() && verdicts.unreachable.is_none() {
-        let round = next_round(&mut lanes, delivery.keeps_key_order(), rules, &mut verdicts);
+    while !rules.stop.is_requested() {
+        let round = next_round(&mut lanes, delivery, rules, &mut verdicts);
         if round.is_empty() {
             break;
         }
@@ -66,11 +75,14 @@ pub(super) async fn deliver<M: OutboxEvent>(
             .into_iter()
             .map(|(lane, claim)| ((lane, claim.claimed_at), claim.event))
             .unzip();
-        let answers = send(delivery, &events, rules).await;
+        let limits = BatchLimits::new(rules.concurrency, rules.timeout).until(rules.stop.clone());
+        let answers = deliver_batch(delivery, &events, limits).await;
         let mut ended = HashSet::new();
         for (((lane, claimed_at), event), answer) in places.into_iter().zip(events).zip(answers) {
             let is_delivered = answer.is_ok();
-            verdicts.add(Claim { event, claimed_at }, answer, ended.contains(&lane), rules);
+            let receiver = delivery.receiver_of(event.topic());
+            let claim = Claim { event, claimed_at };
+            verdicts.add(claim, receiver, answer, ended.contains(&lane), rules);
             if !is_delivered {
                 ended.insert(lane);
             }
@@ -88,23 +100,25 @@ pub(super) async fn deliver<M: OutboxEvent>(
 /// Takes the next events out of the lanes, with the number of their lane, in sequence order.
 fn next_round<M: OutboxEvent>(
     lanes: &mut [Lane<M>],
-    whole_lanes: bool,
+    delivery: &dyn OutboxDelivery<M>,
     rules: &Rules<'_>,
     verdicts: &mut Verdicts<M>,
 ) -> Vec<(usize, Claim<M>)> {
     let now = rules.clock.monotonic();
     let mut round = Vec::new();
     for (number, lane) in lanes.iter_mut().enumerate() {
-        let wanted = if whole_lanes { lane.len() } else { 1 };
+        let wanted = if delivery.keeps_key_order() { lane.len() } else { 1 };
         for _ in 0..wanted {
-            match lane.pop_front() {
-                Some(claim) if rules.held.contains(claim.sequence(), now) => round.push((number, claim)),
-                Some(lost) => {
-                    // Someone else may be delivering it: neither it nor what follows is ours to send.
-                    verdicts.released.push(lost.sequence());
-                    verdicts.release(lane);
-                }
-                None => break,
+            let Some(claim) = lane.pop_front() else { break };
+            let receiver = delivery.receiver_of(claim.event.topic());
+            let is_away =
+                rules.waited_for.contains(&receiver) || verdicts.unreachable.contains_key(&receiver);
+            // If the lease is lost, someone else may be delivering it: neither it nor what follows is ours to send.
+            if !is_away && rules.held.contains(claim.sequence(), now) {
+                round.push((number, claim));
+            } else {
+                verdicts.released.push(claim.sequence());
+                verdicts.release(lane);
             }
         }
     }
@@ -121,22 +135,27 @@ impl<M: OutboxEvent> Verdicts<M> {
     fn add(
         &mut self,
         claim: Claim<M>,
+        receiver: Receiver,
         answer: Result<Receipt, DeliveryError>,
         lane_has_ended: bool,
         rules: &Rules<'_>,
     ) {
         let error = match answer {
             Ok(_) => {
-                self.reached = true;
+                self.reached.insert(receiver);
                 self.delivered.push(claim);
                 return;
             }
             Err(error) => error,
         };
         if error.is_unavailable() {
-            self.unreachable = Some(error.text());
+            let unreachable = Unreachable {
+                topic: claim.event.topic().to_owned(),
+                error: error.text(),
+            };
+            self.unreachable.insert(receiver, unreachable);
         } else if !error.is_not_begun() {
-            self.reached = true;
+            self.reached.insert(receiver);
         }
         let counts = !error.is_not_begun()
             && !lane_has_ended
@@ -163,53 +182,4 @@ fn is_overdue<M: OutboxEvent>(claim: &Claim<M>, max_unavailable: Option<Duration
     (claim.claimed_at - due_since)
         .to_std()
         .is_ok_and(|waited| waited > limit)
-}
-
-/// One call of the delivery. Whatever it does, there is one answer per event.
-async fn send<M: OutboxEvent>(
-    delivery: &dyn OutboxDelivery<M>,
-    events: &[M],
-    rules: &Rules<'_>,
-) -> Vec<Result<Receipt, DeliveryError>> {
-    let limits = BatchLimits::new(rules.concurrency, rules.timeout).until(rules.stop.clone());
-    let sending = AssertUnwindSafe(async { delivery.deliver_batch(events, limits).await }).catch_unwind();
-    let longest = longest(events.len(), rules.concurrency, rules.timeout);
-    let refusal = match tokio::time::timeout(longest, sending).await {
-        Ok(Ok(answers)) if answers.len() == events.len() => return answers,
-        Ok(Ok(answers)) => {
-            format!(
-                "the delivery gave {} answers for {} events: what became of them is unknown",
-                answers.len(),
-                events.len()
-            )
-        }
-        Ok(Err(panic)) => panic_text(&*panic),
-        Err(_) => format!("the batch was not delivered within {longest:?}"),
-    };
-    events
-        .iter()
-        .map(|_| Err(DeliveryError::failed(refusal.clone())))
-        .collect()
-}
-
-/// The longest a call may take: as long as its events one after the other, `concurrency` at a time, and a little more, so that
-/// a delivery that keeps to its limits is never cut off with answers in hand.
-fn longest(events: usize, concurrency: usize, timeout: Duration) -> Duration {
-    const GRACE: Duration = Duration::from_secs(1);
-    let turns = u32::try_from(events.div_ceil(concurrency.max(1))).unwrap_or(u32::MAX);
-    timeout.saturating_mul(turns).saturating_add(GRACE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_may_take_as_long_as_its_turns() {
-        let seconds = |events, concurrency| longest(events, concurrency, Duration::from_secs(30)).as_secs();
-        assert_eq!(
-            [seconds(1, 10), seconds(10, 10), seconds(11, 10), seconds(100, 1)],
-            [31, 31, 61, 3001]
-        );
-    }
 }

@@ -131,8 +131,8 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// the old one has ended.
     ///
     /// # Errors
-    /// [`ConfigError`] lists every option that is out of its range, a wakeup that cannot work with this database, or a call
-    /// outside a tokio runtime.
+    /// [`ConfigError`] lists every option that is out of its range, what the delivery's own
+    /// [`check`](OutboxDelivery::check) says, a wakeup that cannot work with this database, or a call outside a tokio runtime.
     pub fn start(&self) -> Result<RelayHandle, ConfigError> {
         let wakeup = self.checked()?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| {
@@ -176,7 +176,7 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// Claims one batch, delivers it and records the outcomes.
     ///
     /// While the receiver is taken for unreachable (after a [`DeliveryError::unavailable`](crate::delivery::DeliveryError::unavailable),
-    /// for 1 s at first) it claims nothing.
+    /// for 1 s at first) it claims nothing; of several receivers, nothing that goes to that one.
     ///
     /// # Errors
     /// [`Error::Config`] for bad options. [`Error::Database`] or [`Error::Retryable`] if events could not be claimed, or an
@@ -185,7 +185,7 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// # Cancel safety
     /// Dropped, it leaves its leases to expire; what was being delivered is delivered again.
     pub async fn poll_once(&self) -> Result<PollOutcome, Error> {
-        self.options.check()?;
+        self.check_options()?;
         self.runner()
             .poll(self.options.batch_size, &Stop::default())
             .await
@@ -199,7 +199,7 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// # Cancel safety
     /// As [`poll_once`](Self::poll_once).
     pub async fn flush(&self, limit: usize) -> Result<PollOutcome, Error> {
-        self.options.check()?;
+        self.check_options()?;
         let runner = self.runner();
         let mut sum = PollOutcome::default();
         while sum.claimed < limit && !runner.is_paused() {
@@ -214,8 +214,21 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         Ok(sum)
     }
 
-    fn checked(&self) -> Result<Option<Arc<dyn OutboxWakeup>>, ConfigError> {
+    /// What is wrong with the options and with the delivery.
+    fn problems(&self) -> Vec<String> {
         let mut problems = self.options.problems();
+        if let Err(error) = self.delivery.check() {
+            problems.extend(error.problems);
+        }
+        problems
+    }
+
+    fn check_options(&self) -> Result<(), ConfigError> {
+        ConfigError::all(self.problems()).map_or(Ok(()), Err)
+    }
+
+    fn checked(&self) -> Result<Option<Arc<dyn OutboxWakeup>>, ConfigError> {
+        let mut problems = self.problems();
         if let Err(error) = check_driver(self.db.get_database_backend()) {
             problems.extend(error.problems);
         }

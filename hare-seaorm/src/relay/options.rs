@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::OutboxRelay;
 use super::retry::Backoff;
 use super::topics::Topics;
-use crate::error::ConfigError;
 use crate::outbox::OutboxEntity;
 use crate::wakeup::OutboxWakeup;
 
@@ -104,10 +103,6 @@ impl RelayOptions {
             check("the length of `name`", &self.name.chars().count(), 1..=255),
         ];
         checks.into_iter().flatten().collect()
-    }
-
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        ConfigError::all(self.problems()).map_or(Ok(()), Err)
     }
 }
 
@@ -267,7 +262,7 @@ mod tests {
             name: String::new(),
             ..RelayOptions::default()
         };
-        let text = options.check().unwrap_err().to_string();
+        let text = options.problems().join("; ");
         for part in [
             "`batch_size` is 10001: it must be from 1 to 10000",
             "`lane_length` is 0: it must be from 1 to 10001, the batch_size",
@@ -283,7 +278,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
-        assert_eq!(RelayOptions::default().check(), Ok(()));
+        assert_eq!(RelayOptions::default().problems(), Vec::<String>::new());
     }
 
     // catalogue I11

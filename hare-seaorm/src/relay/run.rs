@@ -1,18 +1,19 @@
 //! One run of a relay: polls while there is something to do, else waits for a hint or the interval.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use sea_orm::DatabaseConnection;
 use tokio::time::Instant;
 
 use super::PollOutcome;
-use super::availability::{Allowance, Availability};
-use super::claim;
-use super::deliver::{Rules, deliver};
-use super::lane::{Claim, arrange};
+use super::availability::{Allowance, Availability, Receiver, Topics};
+use super::claim::{self, Share};
+use super::deliver::{Rules, Unreachable, deliver};
+use super::lane::{Claim, Lane, arrange};
 use super::lease::{Held, Renewal};
 use super::listen::listen;
 use super::options::RelayOptions;
@@ -20,7 +21,8 @@ use super::settle::{FailureRules, settle};
 use super::store_access::Store;
 use crate::delivery::{OutboxDelivery, Stop};
 use crate::error::Error;
-use crate::outbox::OutboxEntity;
+use crate::outbox::{OutboxEntity, OutboxEvent};
+use crate::store::claim::Claimed;
 use crate::store::clock::Clock;
 use crate::wakeup::{OutboxWakeup, Signals};
 
@@ -84,7 +86,8 @@ impl<E: OutboxEntity> Runner<E> {
         }
     }
 
-    /// Waits for the next poll: a hint or the interval; while the receiver is taken for unreachable, for the end of that.
+    /// Waits for the next poll: a hint, the interval, or the end of a receiver's pause; while everything waits for a receiver, for
+    /// the end of that only.
     async fn wait(&self, stop: &Stop, signals: &Signals) {
         let clock = self.store.clock();
         if let Some(until) = self.paused_until() {
@@ -94,9 +97,12 @@ impl<E: OutboxEntity> Runner<E> {
             }
             return;
         }
+        let now = clock.monotonic();
+        let interval_end = now + self.options.poll_interval;
+        let pause_end = self.availability.next_end(now).unwrap_or(interval_end);
         tokio::select! {
             () = stop.requested() => {}
-            () = clock.wait_until(clock.monotonic() + self.options.poll_interval) => {}
+            () = clock.wait_until(interval_end.min(pause_end)) => {}
             () = self.hint(signals) => {}
         }
     }
@@ -105,6 +111,7 @@ impl<E: OutboxEntity> Runner<E> {
         while !self.options.topics.concerns(&signals.take().await) {}
     }
 
+    /// Whether everything waits for a receiver.
     pub(super) fn is_paused(&self) -> bool {
         self.paused_until().is_some()
     }
@@ -112,23 +119,57 @@ impl<E: OutboxEntity> Runner<E> {
     fn paused_until(&self) -> Option<Instant> {
         match self.availability.allowance(self.store.clock().monotonic()) {
             Allowance::None { until } => Some(until),
-            Allowance::Full | Allowance::Probe => None,
+            Allowance::Full { .. } | Allowance::Probe => None,
         }
     }
 
     /// Claims at most `limit` events, delivers them, and records the outcomes.
+    ///
+    /// Receivers that are asked whether they are back do not keep each other or the rest waiting.
     pub(super) async fn poll(&self, limit: usize, stop: &Stop) -> Result<PollOutcome, Error> {
-        let (store, options) = (&self.store, &self.options);
-        let claimed_from = store.clock().monotonic();
-        let Some(request) = claim::request(options, self.availability.allowance(claimed_from), limit) else {
-            return Ok(PollOutcome::default());
-        };
-        let claimed = claim::claim(store, &request).await?;
-        if claimed.rows.is_empty() {
-            return Ok(PollOutcome::default());
+        let allowance = self.availability.allowance(self.store.clock().monotonic());
+        let mut sum = PollOutcome::default();
+        let mut first_error = Ok(());
+        let mut serving = Vec::new();
+        // One after the other: on MariaDB a claim skips what another is just looking at.
+        for share in claim::shares(&self.options, allowance, limit) {
+            let waited_for = self.availability.waited_for();
+            let claimed_from = self.store.clock().monotonic();
+            match claim::claim(&self.store, &share.request).await {
+                Ok(claimed) if claimed.rows.is_empty() => {}
+                Ok(claimed) => serving.push(self.serve(share, claimed, claimed_from, waited_for, stop)),
+                Err(error) => {
+                    first_error = Err(error);
+                    break;
+                }
+            }
+        }
+        for outcome in join_all(serving).await {
+            match outcome {
+                Ok(outcome) => sum += outcome,
+                Err(error) => first_error = first_error.and(Err(error)),
+            }
+        }
+        first_error.map(|()| sum)
+    }
+
+    /// Delivers what a share of a poll claimed, and records the outcomes. Sends nothing to receivers that are `waited_for`,
+    /// unless the share asks whether it is back.
+    async fn serve(
+        &self,
+        share: Share,
+        claimed: Claimed<E::Model>,
+        claimed_from: Instant,
+        mut waited_for: BTreeSet<Receiver>,
+        stop: &Stop,
+    ) -> Result<PollOutcome, Error> {
+        let (store, options, request) = (&self.store, &self.options, &share.request);
+        if let Some(probed) = share.probed {
+            waited_for.remove(&probed);
         }
         let count = claimed.rows.len();
         let arranged = arrange(claimed.rows);
+        let met = self.topics_of(&arranged.lanes);
 
         let ours: HashSet<i64> = arranged.lanes.iter().flatten().map(Claim::sequence).collect();
         let held = Arc::new(Held::new(ours, claimed_from + options.lease));
@@ -143,6 +184,7 @@ impl<E: OutboxEntity> Runner<E> {
             concurrency: options.concurrency,
             timeout: options.delivery_timeout,
             max_unavailable: options.max_unavailable,
+            waited_for: &waited_for,
             held: &held,
             clock: store.clock(),
             stop,
@@ -150,13 +192,20 @@ impl<E: OutboxEntity> Runner<E> {
         let mut verdicts = deliver(&*self.delivery, arranged.lanes, &rules).await;
         renewal.end().await;
 
-        if verdicts.reached {
-            self.availability.reached();
+        for receiver in &verdicts.reached {
+            self.availability.reached(*receiver);
         }
-        if let Some(error) = &verdicts.unreachable {
-            let wait = self.availability.unreachable(store.clock().monotonic());
-            tracing::warn!(error, "the receiver cannot be reached, trying again in {wait:?}");
+        for (receiver, Unreachable { topic, error }) in &verdicts.unreachable {
+            let wait = self
+                .availability
+                .unreachable(*receiver, store.clock().monotonic());
+            tracing::warn!(
+                topic,
+                error,
+                "the receiver cannot be reached, trying again in {wait:?}"
+            );
         }
+        self.availability.remember(met);
         verdicts.released.extend(arranged.surplus);
         let rules = FailureRules {
             backoff: options.backoff(),
@@ -165,5 +214,17 @@ impl<E: OutboxEntity> Runner<E> {
         let (mut outcome, result) = settle(store, request.token, verdicts, arranged.unreadable, rules).await;
         outcome.claimed = count;
         result.map(|()| outcome)
+    }
+    /// The topics of these events, by receiver; nothing if there is but one.
+    fn topics_of(&self, lanes: &[Lane<E::Model>]) -> Topics {
+        let mut topics = Topics::new();
+        for claim in lanes.iter().flatten() {
+            let topic = claim.event.topic();
+            let receiver = self.delivery.receiver_of(topic);
+            if receiver.is_some() {
+                topics.entry(receiver).or_default().insert(topic.to_owned());
+            }
+        }
+        topics
     }
 }

@@ -46,11 +46,20 @@ pub(crate) struct Request {
     pub(crate) lane_length: usize,
     /// The topics served; `None` for all.
     pub(crate) topics: Option<Vec<String>>,
+    /// Which of these may be claimed now.
+    pub(crate) narrowing: Narrowing,
     pub(crate) lease: Duration,
     /// Who claims, for people who look at the table.
     pub(crate) name: String,
     /// New for each claim: what failures, releases and renewals must show.
     pub(crate) token: Uuid,
+}
+
+/// Topics that one claim keeps to or leaves out, of those served. An event that is left out still holds back its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Narrowing {
+    Only(Vec<String>),
+    Without(Vec<String>),
 }
 
 /// What a claim took, in sequence order.
@@ -152,10 +161,11 @@ struct Parts<'a> {
     names: &'a TableNames,
     now: Fragment,
     topics: Option<Fragment>,
+    narrowing: &'a Narrowing,
 }
 
 impl<'a> Parts<'a> {
-    fn new(names: &'a TableNames, clock: &Clock, request: &Request) -> Self {
+    fn new(names: &'a TableNames, clock: &Clock, request: &'a Request) -> Self {
         let topics = request
             .topics
             .as_ref()
@@ -164,7 +174,31 @@ impl<'a> Parts<'a> {
             names,
             now: clock.now(names.backend),
             topics,
+            narrowing: &request.narrowing,
         }
+    }
+
+    /// The condition that a claim's narrowing adds, if any. Padded to few lengths.
+    fn narrowed(&self, of: &Fragment) -> Fragment {
+        let (operator, topics) = match self.narrowing {
+            Narrowing::Only(topics) => ("IN", topics),
+            Narrowing::Without(topics) if topics.is_empty() => return Fragment::default(),
+            Narrowing::Without(topics) => ("NOT IN", topics),
+        };
+        // In a form that no index fits, see `claimable`.
+        let topic = match self.names.backend {
+            DbBackend::MySql => "CONCAT({of}.topic)",
+            DbBackend::Sqlite => "+{of}.topic",
+            _ => "{of}.topic",
+        };
+        Fragment::fill(
+            " AND {topic} {operator} ({topics})",
+            &[
+                ("topic", &Fragment::fill(topic, &[("of", of)])),
+                ("operator", &Fragment::text(operator)),
+                ("topics", &padded(topics)),
+            ],
+        )
     }
 
     /// Whether the row `of` may be taken, whatever else its key holds. Says itself that it is unpublished, in the words of
@@ -190,8 +224,13 @@ impl<'a> Parts<'a> {
         Fragment::fill(
             "{of}.published_at IS NULL AND {of}.dead_lettered_at IS NULL\
              \n    AND ({of}.next_attempt_at IS NULL OR {of}.next_attempt_at <= {now})\
-             \n    AND ({of}.lease_until IS NULL OR {of}.lease_until < {now}){topics}",
-            &[("of", &of), ("now", &self.now), ("topics", &topics)],
+             \n    AND ({of}.lease_until IS NULL OR {of}.lease_until < {now}){topics}{narrowed}",
+            &[
+                ("of", &of),
+                ("now", &self.now),
+                ("topics", &topics),
+                ("narrowed", &self.narrowed(&of)),
+            ],
         )
     }
 
@@ -556,6 +595,7 @@ mod tests {
             limit: 100,
             lane_length: 25,
             topics: Some(vec!["shop.order.created".to_owned()]),
+            narrowing: Narrowing::Without(Vec::new()),
             lease: Duration::from_secs(60),
             name: "host:1:a".to_owned(),
             token: Uuid::nil(),
@@ -587,6 +627,54 @@ mod tests {
             mysql_read(&parts, &[1, 2]),
         ];
         insta::assert_snapshot!(steps.map(|step| step.sql).join("\n\n-- next step\n"));
+    }
+
+    #[test]
+    fn a_narrowing_is_one_more_condition_wherever_a_row_is_looked_at() {
+        let topics = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let with = |narrowing| Request {
+            narrowing,
+            ..request()
+        };
+        let (only, without) = (
+            with(Narrowing::Only(topics.clone())),
+            with(Narrowing::Without(topics)),
+        );
+        let (clock, plain) = (Clock::default(), request());
+        let postgres = |request| {
+            let names = TableNames::of::<outbox::Entity>(DbBackend::Postgres);
+            let sql = postgres(&names, &clock, request).sql;
+            sql.replace(|letter: char| letter.is_ascii_digit(), "")
+        };
+        for (of, times) in [("o", 2), ("e", 1)] {
+            for (request, operator) in [(&only, "IN"), (&without, "NOT IN")] {
+                let condition = format!(" AND {of}.topic {operator} ($, $, $, $)");
+                assert_eq!(postgres(request).matches(&condition).count(), times);
+                assert!(!postgres(&plain).contains(&condition));
+            }
+        }
+        let sqlite = |request| {
+            let names = TableNames::of::<outbox::Entity>(DbBackend::Sqlite);
+            sqlite(&names, &clock, request).sql
+        };
+        for of in ["o", "e"] {
+            assert!(sqlite(&only).contains(&format!(" AND +{of}.topic IN (?, ?, ?, ?)")));
+            assert!(sqlite(&without).contains(&format!(" AND +{of}.topic NOT IN (?, ?, ?, ?)")));
+        }
+        let names = TableNames::of::<outbox::Entity>(DbBackend::MySql);
+        for (request, operator) in [(&only, "IN"), (&without, "NOT IN")] {
+            let parts = Parts::new(&names, &clock, request);
+            for (of, step) in [
+                ("o", mysql_heads(&parts, 1)),
+                ("e", mysql_lanes(&parts, 2, &[(1, "a")])),
+                ("o", mysql_lock(&parts, &[2])),
+            ] {
+                assert!(
+                    step.sql
+                        .contains(&format!(" AND CONCAT({of}.topic) {operator} (?, ?, ?, ?)"))
+                );
+            }
+        }
     }
 
     #[test]

@@ -91,18 +91,17 @@ impl Fragment {
 /// that a `CASE` over all of them stays cheap.
 pub(crate) const CHUNK: usize = 256;
 
-/// The sequences as a list of 1, 2, 4, .. values, the last one repeated: few distinct texts, so that the prepared statements
+/// The values as a list of 1, 2, 4, .. of them, the last one repeated: few distinct texts, so that the prepared statements
 /// of a connection are found again.
-pub(crate) fn padded(sequences: &[i64]) -> Fragment {
-    let length = sequences.len().next_power_of_two();
-    let last = sequences.last().copied();
+pub(crate) fn padded<V: Into<Value> + Clone>(values: &[V]) -> Fragment {
+    let length = values.len().next_power_of_two();
+    let last = values.last();
     Fragment::list(
-        sequences
+        values
             .iter()
-            .copied()
             .chain(last.into_iter().cycle())
             .take(length)
-            .map(Value::from),
+            .map(|value| value.clone().into()),
     )
 }
 
@@ -112,7 +111,7 @@ mod tests {
 
     #[test]
     fn values_are_numbered_in_the_order_of_the_text() {
-        let list = padded(&[7, 8, 9]);
+        let list = padded(&[7_i64, 8, 9]);
         let whole = Fragment::fill(
             "a = {one} AND b IN ({list})",
             &[("list", &list), ("one", &Fragment::value(5_i64))],
@@ -131,6 +130,6 @@ mod tests {
 
     #[test]
     fn no_sequences_are_no_values() {
-        assert_eq!(padded(&[]), Fragment::default());
+        assert_eq!(padded::<i64>(&[]), Fragment::default());
     }
 }

@@ -14,5 +14,7 @@ mod deliver;
 mod lease;
 mod lifecycle;
 mod logs;
+mod router;
+mod routes;
 mod settle;
 mod unavailable;

@@ -1,0 +1,212 @@
+//! One receiver of several that cannot be reached: only its events wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hare_seaorm::delivery::DeliveryError;
+use hare_seaorm::outbox::Model;
+use hare_seaorm::testing::TestClock;
+use hare_seaorm::{MemoryDelivery, OutboxRelay, TopicRouter};
+use hare_seaorm_tests::{TestDb, on_every_backend};
+
+use super::bench::{MINUTE, SECOND, asking, at, relay_with_clock, row, sequences, set, within, write};
+
+fn away(_: &Model) -> Option<DeliveryError> {
+    Some(DeliveryError::unavailable("connection refused"))
+}
+
+/// A relay with a receiver for `live.*` and one for `dead.*` that is away.
+fn relay(t: &TestDb) -> (OutboxRelay, TestClock, MemoryDelivery, MemoryDelivery) {
+    let (live, dead) = (MemoryDelivery::new(), MemoryDelivery::new());
+    dead.fail_when(away);
+    let router = TopicRouter::new()
+        .route("live.*", live.clone())
+        .route("dead.*", dead.clone());
+    let (relay, clock) = relay_with_clock(&t.db, router);
+    (relay.concurrency(1), clock, live, dead)
+}
+
+async fn write_all(t: &TestDb, topic: &str, count: usize) -> Vec<i64> {
+    let mut sequences = Vec::new();
+    for _ in 0..count {
+        sequences.push(write(t, topic, None).await);
+    }
+    sequences
+}
+
+on_every_backend! {
+    async fn a_dead_route_waits_alone_and_is_asked_by_one_event_after_each_pause(t: TestDb) {
+        let (relay, clock, live, dead) = relay(&t);
+        let relay = relay.batch_size(4);
+        let waiting = write_all(&t, "dead.a", 6).await;
+        write_all(&t, "live.a", 6).await;
+        let poll = async || {
+            let outcome = relay.poll_once().await.unwrap();
+            (outcome.claimed, outcome.delivered, outcome.released)
+        };
+        assert_eq!(poll().await, (4, 0, 4));
+        // The others go on, as many at once as before.
+        assert_eq!([poll().await, poll().await, poll().await], [(4, 4, 0), (2, 2, 0), (0, 0, 0)]);
+        for pause in [1, 2, 4] {
+            clock.advance(Duration::from_secs(pause) - Duration::from_millis(500));
+            assert_eq!(poll().await, (0, 0, 0), "within {pause} s");
+            clock.advance(Duration::from_millis(501));
+            write_all(&t, "live.b", 5).await;
+            assert_eq!(poll().await, (4, 3, 1), "after {pause} s: one asks, the others go on");
+            assert_eq!([poll().await, poll().await], [(2, 2, 0), (0, 0, 0)]);
+        }
+        for sequence in &waiting {
+            let row = row(&t, *sequence).await;
+            assert_eq!((row.attempts, row.claims, row.last_error, row.lease_token), (0, 0, None, None));
+        }
+        dead.recover();
+        clock.advance(MINUTE);
+        assert_eq!([poll().await, poll().await, poll().await], [(1, 1, 0), (4, 4, 0), (1, 1, 0)]);
+        assert_eq!(sequences(&dead.take()), waiting);
+        assert_eq!(live.take().len(), 21);
+        // It is free again: its next pause is the first.
+        dead.fail_when(away);
+        write_all(&t, "dead.a", 2).await;
+        assert_eq!(poll().await, (2, 0, 2));
+        dead.recover();
+        clock.advance(SECOND);
+        assert_eq!(poll().await, (1, 1, 0));
+    }
+
+    async fn a_topic_that_was_not_known_costs_one_claim_and_nothing_is_counted(t: TestDb) {
+        let (relay, clock, _, dead) = relay(&t);
+        write_all(&t, "dead.a", 1).await;
+        assert_eq!(relay.poll_once().await.unwrap().released, 1);
+        let new = write(&t, "dead.b", None).await;
+        let live = write(&t, "live.a", None).await;
+        let outcome = relay.poll_once().await.unwrap();
+        assert_eq!((outcome.claimed, outcome.delivered, outcome.released), (2, 1, 1));
+        assert!(row(&t, live).await.published_at.is_some());
+        for _ in 0..3 {
+            assert_eq!(relay.poll_once().await.unwrap().claimed, 0);
+        }
+        let new = row(&t, new).await;
+        assert_eq!((new.attempts, new.claims, new.last_error, new.lease_token), (0, 0, None, None));
+        dead.recover();
+        clock.advance(SECOND);
+        assert_eq!(relay.flush(100).await.unwrap().delivered, 2);
+    }
+
+    async fn an_event_of_a_dead_route_holds_back_its_key_and_no_other(t: TestDb) {
+        let (relay, clock, live, dead) = relay(&t);
+        let mut all = Vec::new();
+        for (topic, key) in [("live.a", "k"), ("dead.a", "k"), ("live.a", "k"), ("live.a", "other"), ("dead.b", "third"), ("live.b", "third")] {
+            all.push(write(&t, topic, Some(key)).await);
+        }
+        let outcome = relay.flush(100).await.unwrap();
+        assert_eq!(outcome.delivered, 2);
+        assert_eq!(sequences(&live.take()), [all[0], all[3]]);
+        // Also once its topics are known, and when its events come first.
+        clock.advance(Duration::from_millis(10));
+        assert_eq!(relay.flush(100).await.unwrap().delivered, 0);
+        dead.recover();
+        clock.advance(SECOND);
+        assert_eq!(relay.flush(100).await.unwrap().delivered, 4);
+        assert_eq!(sequences(&dead.take()), [all[1], all[4]]);
+        assert_eq!(sequences(&live.take()), [all[2], all[5]]);
+    }
+
+    async fn a_flush_delivers_what_it_can_and_ends(t: TestDb) {
+        let (relay, _, live, _) = relay(&t);
+        for number in 0..10 {
+            write(&t, &format!("dead.{number}"), None).await;
+            write(&t, "live.a", None).await;
+        }
+        let outcome = within(relay.batch_size(3).flush(1000)).await.unwrap();
+        assert_eq!((outcome.delivered, live.take().len()), (10, 10));
+        assert_eq!(outcome.claimed, 20, "each of the others was met once");
+    }
+
+    async fn an_event_that_waited_too_long_for_its_route_fails_when_it_asks(t: TestDb) {
+        let (relay, clock, ..) = relay(&t);
+        let relay = relay.max_unavailable(60 * MINUTE);
+        let [old, fresh] = [write(&t, "dead.a", None).await, write(&t, "dead.a", None).await];
+        assert_eq!(relay.poll_once().await.unwrap().released, 2);
+        set(&t, old, &format!("created_at = {}", at(&t, -7200.0))).await;
+        clock.advance(SECOND);
+        assert_eq!(relay.poll_once().await.unwrap().failed, 1);
+        assert_eq!(row(&t, old).await.last_error.as_deref(), Some("connection refused"));
+        assert_eq!(row(&t, fresh).await.attempts, 0);
+    }
+
+    async fn two_dead_routes_are_asked_apart_within_the_limit(t: TestDb) {
+        let (first, second) = (MemoryDelivery::new(), MemoryDelivery::new());
+        for receiver in [&first, &second] {
+            receiver.fail_when(away);
+        }
+        let router = TopicRouter::new().route("a", first.clone()).default_route(second.clone());
+        let (relay, clock) = relay_with_clock(&t.db, router);
+        for topic in ["a", "b", "a", "b"] {
+            write(&t, topic, None).await;
+        }
+        assert_eq!(relay.poll_once().await.unwrap().released, 4);
+        clock.advance(SECOND);
+        second.recover();
+        let outcome = relay.poll_once().await.unwrap();
+        assert_eq!((outcome.claimed, outcome.delivered, outcome.released), (2, 1, 1));
+        assert_eq!(relay.poll_once().await.unwrap().delivered, 1);
+        clock.advance(MINUTE);
+        let outcome = relay.flush(1).await.unwrap();
+        assert_eq!((outcome.claimed, outcome.released), (1, 1));
+        assert!(first.events().is_empty());
+    }
+
+    async fn a_route_that_is_slow_to_say_whether_it_is_back_keeps_no_other_from_being_recorded(t: TestDb) {
+        let (delivery, mut sends) = asking();
+        let live = MemoryDelivery::new();
+        let (relay, clock) = relay_with_clock(&t.db, TopicRouter::new().route("dead", delivery).default_route(live.clone()));
+        let relay = Arc::new(relay);
+        let dead = write(&t, "dead", None).await;
+        let poll = || {
+            let relay = Arc::clone(&relay);
+            tokio::spawn(async move { relay.poll_once().await.unwrap() })
+        };
+        let first = poll();
+        sends.next().await.answer.send(Err(DeliveryError::unavailable("away"))).unwrap();
+        assert_eq!(within(first).await.unwrap().released, 1);
+        let other = write(&t, "live", None).await;
+        clock.advance(SECOND);
+        let second = poll();
+        let probe = sends.next().await;
+        within(async {
+            while row(&t, other).await.published_at.is_none() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert!(row(&t, dead).await.lease_token.is_some());
+        probe.answer.send(Ok(())).unwrap();
+        assert_eq!(within(second).await.unwrap().delivered, 2);
+    }
+
+    async fn a_started_relay_asks_again_when_the_pause_of_a_route_is_over(t: TestDb) {
+        let (relay, clock, live, dead) = relay(&t);
+        let asked = Arc::new(tokio::sync::Semaphore::new(0));
+        let count = Arc::clone(&asked);
+        dead.fail_when(move |event| {
+            count.add_permits(1);
+            away(event)
+        });
+        write_all(&t, "dead.a", 3).await;
+        write_all(&t, "live.a", 3).await;
+        // Its interval is a day.
+        let handle = relay.start().unwrap();
+        within(live.wait_for(3)).await;
+        within(asked.acquire()).await.unwrap().forget();
+        dead.recover();
+        // The pause may begin only now: time is moved until the relay asks again.
+        let mut arrived = std::pin::pin!(within(dead.wait_for(3)));
+        loop {
+            tokio::select! {
+                () = &mut arrived => break,
+                () = tokio::task::yield_now() => clock.advance(Duration::from_millis(1)),
+            }
+        }
+        within(handle.stop()).await;
+    }
+}
