@@ -4,6 +4,7 @@ mod enqueue;
 mod entity;
 mod message;
 mod model;
+pub(crate) mod topics;
 
 pub use enqueue::{Enqueued, enqueue};
 pub use entity::{ActiveModel, Column, Entity, Model, PrimaryKey, Relation, set_wakeup};

@@ -38,7 +38,7 @@ pub(super) fn request(options: &RelayOptions, allowance: Allowance, limit: usize
     (limit > 0).then(|| Request {
         limit,
         lane_length: options.lane_length().min(limit),
-        topics: options.topics.included.clone(),
+        topics: options.topics.filter(),
         lease: options.lease,
         name: options.name.clone(),
         token: Uuid::now_v7(),

@@ -100,10 +100,10 @@ impl RelayOptions {
             }),
             (self.max_unavailable == Some(Duration::ZERO))
                 .then(|| "`max_unavailable` is zero: it must be above zero, or none".to_owned()),
-            self.topics.problem(),
             check("the length of `name`", &self.name.chars().count(), 1..=255),
         ];
-        checks.into_iter().flatten().collect()
+        let topics = self.topics.read().err().unwrap_or_default();
+        checks.into_iter().flatten().chain(topics).collect()
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -206,11 +206,23 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         self.with(|options| options.max_unavailable = longest)
     }
 
-    /// The only topics served, by their exact names. Default all.
+    /// The only topics served: exact names, or beginnings followed by `*`, as in `library.*`; `*` alone is every topic. Compared
+    /// to the letter, with case. Default all; at least one.
+    ///
+    /// They limit what this relay claims, what it is woken for, and what [`backlog`](Self::backlog),
+    /// [`dead_letters`](Self::dead_letters) and the cleanups see. An event of a topic that is not served still holds back later
+    /// events of its ordering key.
     #[must_use]
-    pub fn topics<T: Into<String>>(self, topics: impl IntoIterator<Item = T>) -> Self {
-        let topics = topics.into_iter().map(Into::into).collect();
-        self.with(|options| options.topics.included = Some(topics))
+    pub fn topics<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        let patterns = patterns.into_iter().map(Into::into).collect();
+        self.with(|options| options.topics.included = Some(patterns))
+    }
+
+    /// Topics not served although [`topics`](Self::topics) names them, in the same patterns. Default none; not `*`.
+    #[must_use]
+    pub fn exclude_topics<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        let patterns = patterns.into_iter().map(Into::into).collect();
+        self.with(|options| options.topics.excluded = Some(patterns))
     }
 
     /// What `leased_by` says of events that this relay holds, for people. Default host, process id and a random part; 1 to 255
@@ -263,6 +275,7 @@ mod tests {
             max_unavailable: Some(Duration::ZERO),
             topics: Topics {
                 included: Some(Vec::new()),
+                excluded: Some(vec!["a*b".to_owned()]),
             },
             name: String::new(),
             ..RelayOptions::default()
@@ -279,6 +292,7 @@ mod tests {
             "`delivery_timeout` is 30s: it must be above zero and below the lease, 30s",
             "`max_unavailable` is zero",
             "`topics` is empty",
+            "`exclude_topics` holds `a*b`",
             "the length of `name` is 0: it must be from 1 to 255",
         ] {
             assert!(text.contains(part), "{part} is missing in: {text}");

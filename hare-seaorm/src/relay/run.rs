@@ -18,6 +18,7 @@ use super::listen::listen;
 use super::options::RelayOptions;
 use super::settle::{FailureRules, settle};
 use super::store_access::Store;
+use super::topics::concerns;
 use crate::delivery::{OutboxDelivery, Stop};
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
@@ -102,7 +103,8 @@ impl<E: OutboxEntity> Runner<E> {
     }
 
     async fn hint(&self, signals: &Signals) {
-        while !self.options.topics.concerns(&signals.take().await) {}
+        let topics = self.options.topics.filter();
+        while !concerns(&topics, &signals.take().await) {}
     }
 
     pub(super) fn is_paused(&self) -> bool {

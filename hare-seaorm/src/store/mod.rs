@@ -6,3 +6,4 @@ pub(crate) mod insert;
 pub(crate) mod settle;
 mod sql;
 pub(crate) mod table;
+pub(crate) mod topics;

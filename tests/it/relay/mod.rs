@@ -15,4 +15,5 @@ mod lease;
 mod lifecycle;
 mod logs;
 mod settle;
+mod topics;
 mod unavailable;
