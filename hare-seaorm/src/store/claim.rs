@@ -78,6 +78,9 @@ pub(crate) struct Row<M> {
 pub(crate) struct Unreadable {
     pub(crate) id: Option<Uuid>,
     pub(crate) topic: String,
+    pub(crate) ordering_key: Option<String>,
+    /// How long before the claim it was written.
+    pub(crate) age: Option<Duration>,
     pub(crate) attempts: i32,
     pub(crate) max_attempts: Option<i32>,
     pub(crate) source: DbErr,
@@ -130,11 +133,18 @@ pub(crate) async fn claim<M: OutboxEvent>(
 }
 
 fn read<M: OutboxEvent>(row: &QueryResult, position: i64) -> Result<Row<M>, DbErr> {
+    let claimed_at: DateTimeUtc = row.try_get("", "hare_claimed_at")?;
+    let ordering_key: Option<String> = row.try_get("", "ordering_key")?;
     let event = match M::from_query_result(row, "") {
         Ok(event) => Ok(event),
         Err(source) => Err(Unreadable {
             id: row.try_get("", "id").ok(),
             topic: row.try_get("", "topic").unwrap_or_default(),
+            ordering_key: ordering_key.clone(),
+            age: row
+                .try_get::<DateTimeUtc>("", "created_at")
+                .ok()
+                .map(|created_at| (claimed_at - created_at).to_std().unwrap_or_default()),
             attempts: row.try_get("", "attempts")?,
             max_attempts: row.try_get("", "max_attempts")?,
             source,
@@ -142,9 +152,9 @@ fn read<M: OutboxEvent>(row: &QueryResult, position: i64) -> Result<Row<M>, DbEr
     };
     Ok(Row {
         sequence: row.try_get("", "sequence")?,
-        ordering_key: row.try_get("", "ordering_key")?,
+        ordering_key,
         position,
-        claimed_at: row.try_get("", "hare_claimed_at")?,
+        claimed_at,
         event,
     })
 }

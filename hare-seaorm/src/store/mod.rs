@@ -1,7 +1,10 @@
 //! The outbox table's SQL. One statement per function; nothing else in the crate writes that table.
 
+pub(crate) mod backlog;
 pub(crate) mod claim;
+pub(crate) mod cleanup;
 pub(crate) mod clock;
+pub(crate) mod dead_letters;
 pub(crate) mod insert;
 pub(crate) mod settle;
 mod sql;

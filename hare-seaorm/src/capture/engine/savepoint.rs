@@ -7,6 +7,7 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
 use crate::connection::{Conn, Exclusive, Kind};
 use crate::error::{Error, Fault};
+use crate::logs::Chain;
 use crate::transaction::Spoiled;
 
 /// The savepoint's name. One is enough: no two captured writes run at once in a transaction. And it keeps the text of the
@@ -111,7 +112,7 @@ impl<'a> Savepoint<'a> {
                 .await
         };
         if let Err(error) = rolled_back.await {
-            tracing::error!(error = %error, "a failed captured write could not be rolled back to its savepoint");
+            tracing::error!(name: "hare.savepoint_lost", error = %Chain(&error), "a failed captured write could not be rolled back to its savepoint");
             self.spoil(Spoiled::LostSavepoint);
         }
         cause
@@ -132,6 +133,7 @@ impl Drop for Savepoint<'_> {
         match self.conn.kind() {
             Kind::Capturing(session) => session.spoil(Spoiled::CutWrite),
             _ => tracing::error!(
+                name: "hare.write_cut",
                 "a captured write was dropped half-way in a plain transaction: if that is committed, the row may have no event; \
                  roll it back, or use `hare_seaorm::begin`, whose commit then fails"
             ),
