@@ -96,8 +96,9 @@ pub mod connection;
 pub mod delivery;
 mod error;
 pub mod json;
+pub mod logs;
 pub mod outbox;
-mod relay;
+pub mod relay;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -110,7 +111,7 @@ pub use error::{Cause, ConfigError, Error};
 #[cfg(feature = "macros")]
 pub use hare_seaorm_derive::{ChangeCapture, behavior, outbox_event};
 pub use outbox::OutboxMessage;
-pub use relay::{OutboxRelay, PollOutcome, RelayHandle};
+pub use relay::{DeadLetterPolicy, OutboxRelay, PollOutcome, RelayHandle, RelayObserver};
 pub use transaction::{Transaction, begin, signal_after_commit};
 pub use wakeup::{InProcessWakeup, OutboxWakeup};
 

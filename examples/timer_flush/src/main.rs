@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use hare_seaorm::outbox::{self, Status, enqueue};
 use hare_seaorm::{CallableDelivery, Error, OutboxMessage, OutboxRelay};
-use sea_orm::{ColumnTrait, Database, DatabaseConnection, EntityTrait, PaginatorTrait, QueryFilter};
+use sea_orm::{Database, DatabaseConnection, EntityTrait, PaginatorTrait, QueryFilter};
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 use timer::Timer;
 

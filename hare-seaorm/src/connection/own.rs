@@ -15,6 +15,8 @@ use sea_orm::{
 };
 use tracing::Instrument;
 
+use crate::logs::Chain;
+
 /// Runs database work as a task of its own. Dropped, the work goes on to its end, and its result is dropped.
 pub(crate) async fn uncut<T, F>(work: F) -> Result<T, DbErr>
 where
@@ -79,7 +81,7 @@ where
             Err(cause) => cause,
         };
         if let Err(error) = transaction.rollback().await {
-            tracing::warn!(error = %error, "a transaction could not be rolled back; the end of its connection does it");
+            tracing::warn!(name: "hare.rollback_failed", error = %Chain(&error), "a transaction could not be rolled back; the end of its connection does it");
         }
         Err(cause)
     })

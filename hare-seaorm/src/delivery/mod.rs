@@ -24,7 +24,8 @@ pub use callable::CallableDelivery;
 pub use limits::BatchLimits;
 pub(crate) use limits::Stop;
 pub use memory::MemoryDelivery;
-use one_by_one::{one_by_one, panic_text};
+use one_by_one::one_by_one;
+pub(crate) use one_by_one::panic_text;
 pub use router::TopicRouter;
 
 /// Sends events to one place. Implement [`deliver`](Self::deliver); the rest has defaults that are right for one-by-one sends.

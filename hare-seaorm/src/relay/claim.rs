@@ -43,7 +43,7 @@ pub(super) fn shares(options: &RelayOptions, allowance: Allowance, limit: usize)
         request: Request {
             limit,
             lane_length: options.lane_length().min(limit),
-            topics: options.topics.included.clone(),
+            topics: options.topics.filter(),
             narrowing,
             lease: options.lease,
             name: options.name.clone(),

@@ -136,6 +136,8 @@ mod tests {
         let unreadable = Unreadable {
             id: None,
             topic: String::new(),
+            ordering_key: row.ordering_key.clone(),
+            age: None,
             attempts: 0,
             max_attempts: None,
             source,

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::store_access::Store;
 use crate::delivery::Stop;
+use crate::logs::Chain;
 use crate::outbox::OutboxEntity;
 
 /// The events of one claim that are still held.
@@ -116,14 +117,13 @@ async fn renew<E: OutboxEntity>(
                 let lost = sequences.len() - still_held.len();
                 held.renewed(still_held, started + lease);
                 if lost > 0 {
-                    tracing::warn!(lost, lease_token = %token, "leases were lost to another relay");
+                    let outbox = store.outbox();
+                    tracing::warn!(name: "hare.leases_lost", outbox, lost, lease_token = %token, "leases were lost to another relay");
                 }
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "leases were not renewed, trying again"
-                );
+                let outbox = store.outbox();
+                tracing::warn!(name: "hare.leases_not_renewed", outbox, error = %Chain(&error), "leases were not renewed, trying again");
             }
         }
         next = started + lease / 3;

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use sea_orm::DatabaseConnection;
 use tokio::time::Instant;
 
+use crate::logs::Chain;
 use crate::wakeup::{OutboxWakeup, Signals, WakeupError};
 
 /// The waits after a failure, until it is given up at the one after the last.
@@ -31,6 +32,7 @@ const HEALTHY: Duration = Duration::from_secs(60);
 /// Cancel safe: dropping it unsubscribes.
 pub(super) async fn listen(
     wakeup: &dyn OutboxWakeup,
+    outbox: &'static str,
     db: &DatabaseConnection,
     signals: &Signals,
 ) -> Infallible {
@@ -47,7 +49,7 @@ pub(super) async fn listen(
         } else {
             failures + 1
         };
-        let wait = wait_after(failures, &error);
+        let wait = wait_after(failures, outbox, &error);
         tokio::time::sleep(wait).await;
         // What was signalled in between went by unheard.
         signals.merge(&[]);
@@ -55,22 +57,25 @@ pub(super) async fn listen(
 }
 
 /// Says that it failed, and how long to wait.
-fn wait_after(failures: usize, error: &WakeupError) -> Duration {
-    let error = error as &dyn std::error::Error;
+fn wait_after(failures: usize, outbox: &'static str, error: &WakeupError) -> Duration {
+    let error = tracing::field::display(Chain(error));
     match WAITS.get(failures - 1) {
         Some(wait) => {
-            tracing::warn!(error, "listening for new events failed, trying again in {wait:?}");
+            tracing::warn!(name: "hare.listener_failed", outbox, error, "listening for new events failed, trying again in {wait:?}");
             *wait
         }
         None if failures == WAITS.len() + 1 => {
             tracing::error!(
+                name: "hare.listener_given_up",
+                outbox,
                 error,
+                failures,
                 "listening for new events failed {failures} times: the relay only polls"
             );
             GIVEN_UP
         }
         None => {
-            tracing::debug!(error, "listening for new events still fails");
+            tracing::debug!(name: "hare.listener_still_failing", outbox, error, "listening for new events still fails");
             GIVEN_UP
         }
     }
@@ -134,7 +139,7 @@ mod tests {
         let start = Instant::now();
         let (db, signals) = (DatabaseConnection::default(), Signals::default());
         assert!(
-            tokio::time::timeout(time, listen(&wakeup, &db, &signals))
+            tokio::time::timeout(time, listen(&wakeup, "hare_outbox", &db, &signals))
                 .await
                 .is_err()
         );

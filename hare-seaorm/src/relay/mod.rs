@@ -8,12 +8,16 @@
 
 mod availability;
 mod claim;
+mod cleanup;
+mod dead_letters;
 mod deliver;
 mod handle;
 mod lane;
 mod lease;
 mod listen;
+mod observer;
 mod options;
+mod policy;
 mod retry;
 mod run;
 mod settle;
@@ -28,15 +32,20 @@ use sea_orm::DatabaseConnection;
 use crate::connection::check_driver;
 use crate::delivery::{OutboxDelivery, Stop};
 use crate::error::{ConfigError, Error};
-use crate::outbox::{self, OutboxEntity};
+use crate::outbox::{self, Backlog, OutboxEntity};
 use crate::store::clock::Clock;
-use crate::wakeup::OutboxWakeup;
+use crate::wakeup::{InProcessWakeup, OutboxWakeup};
 
 use availability::Availability;
+pub use cleanup::Cleanup;
+pub use dead_letters::{DeadLetterFilter, DeadLetters};
 use handle::LastRun;
 pub use handle::RelayHandle;
+pub use observer::{DeadLettered, Delivered, Failed, RelayObserver};
 use options::RelayOptions;
+pub use policy::DeadLetterPolicy;
 use run::Runner;
+use store_access::Store;
 
 /// Delivers the events of one outbox table.
 ///
@@ -63,6 +72,9 @@ pub struct OutboxRelay<E: OutboxEntity = outbox::Entity> {
     clock: Clock,
     /// `None` until it is told: the outbox's own, asked for only when a run begins.
     wakeup: Option<Option<Arc<dyn OutboxWakeup>>>,
+    /// Tells the runs of this relay of what it made pending itself.
+    own_wakeup: Arc<dyn OutboxWakeup>,
+    observer: Option<Arc<dyn RelayObserver>>,
     availability: Arc<Availability>,
     last_run: Mutex<LastRun>,
 }
@@ -118,6 +130,8 @@ impl OutboxRelay {
             options: RelayOptions::default(),
             clock: Clock::default(),
             wakeup: None,
+            own_wakeup: Arc::new(InProcessWakeup::new()),
+            observer: None,
             availability: Arc::default(),
             last_run: Mutex::default(),
         }
@@ -214,6 +228,22 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         Ok(sum)
     }
 
+    /// Counts what is not delivered of this relay's topics, in one statement; for a gauge or a health check. On a large
+    /// backlog it reads all of it: once in a while, not at every request.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for bad options. [`Error::Database`].
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
+    pub async fn backlog(&self) -> Result<Backlog, Error> {
+        self.check_options()?;
+        self.store().backlog(self.options.topics.filter()).await
+    }
+
+    fn store(&self) -> Store<E> {
+        Store::new(self.db.clone(), self.clock.clone())
+    }
+
     /// What is wrong with the options and with the delivery.
     fn problems(&self) -> Vec<String> {
         let mut problems = self.options.problems();
@@ -244,11 +274,12 @@ impl<E: OutboxEntity> OutboxRelay<E> {
 
     fn runner(&self) -> Runner<E> {
         Runner::new(
-            self.db.clone(),
-            self.clock.clone(),
+            self.store(),
             Arc::clone(&self.delivery),
             self.options.clone(),
             Arc::clone(&self.availability),
+            Arc::clone(&self.own_wakeup),
+            self.observer.clone(),
         )
     }
 }

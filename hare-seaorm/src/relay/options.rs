@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::OutboxRelay;
+use super::observer::RelayObserver;
+use super::policy::{DeadLetterPolicy, Policies};
 use super::retry::Backoff;
 use super::topics::Topics;
 use crate::outbox::OutboxEntity;
@@ -28,6 +30,7 @@ pub(super) struct RelayOptions {
     pub(super) delivery_timeout: Duration,
     pub(super) max_unavailable: Option<Duration>,
     pub(super) topics: Topics,
+    pub(super) dead_letter_policies: Policies,
     pub(super) name: String,
 }
 
@@ -46,6 +49,7 @@ impl Default for RelayOptions {
             delivery_timeout: Duration::from_secs(30),
             max_unavailable: Some(DAY),
             topics: Topics::default(),
+            dead_letter_policies: Policies::default(),
             name: default_name(),
         }
     }
@@ -99,14 +103,24 @@ impl RelayOptions {
             }),
             (self.max_unavailable == Some(Duration::ZERO))
                 .then(|| "`max_unavailable` is zero: it must be above zero, or none".to_owned()),
-            self.topics.problem(),
             check("the length of `name`", &self.name.chars().count(), 1..=255),
         ];
-        checks.into_iter().flatten().collect()
+        let topics = self.topics.read().err().unwrap_or_default();
+        checks
+            .into_iter()
+            .flatten()
+            .chain(topics)
+            .chain(self.dead_letter_policies.problems())
+            .collect()
     }
 }
 
-fn check<T: PartialOrd + Debug>(option: &str, value: &T, range: RangeInclusive<T>) -> Option<String> {
+/// What is wrong with an option, if it is out of its range.
+pub(super) fn check<T: PartialOrd + Debug>(
+    option: &str,
+    value: &T,
+    range: RangeInclusive<T>,
+) -> Option<String> {
     let option: &dyn Display = if option.contains(' ') {
         &option
     } else {
@@ -201,11 +215,31 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         self.with(|options| options.max_unavailable = longest)
     }
 
-    /// The only topics served, by their exact names. Default all.
+    /// The only topics served: exact names, or beginnings followed by `*`, as in `library.*`; `*` alone is every topic. Compared
+    /// to the letter, with case. Default all; at least one.
+    ///
+    /// They limit what this relay claims, what it is woken for, and what [`backlog`](Self::backlog),
+    /// [`dead_letters`](Self::dead_letters) and the cleanups see. An event of a topic that is not served still holds back later
+    /// events of its ordering key.
     #[must_use]
-    pub fn topics<T: Into<String>>(self, topics: impl IntoIterator<Item = T>) -> Self {
-        let topics = topics.into_iter().map(Into::into).collect();
-        self.with(|options| options.topics.included = Some(topics))
+    pub fn topics<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        let patterns = patterns.into_iter().map(Into::into).collect();
+        self.with(|options| options.topics.included = Some(patterns))
+    }
+
+    /// Topics not served although [`topics`](Self::topics) names them, in the same patterns. Default none; not `*`.
+    #[must_use]
+    pub fn exclude_topics<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        let patterns = patterns.into_iter().map(Into::into).collect();
+        self.with(|options| options.topics.excluded = Some(patterns))
+    }
+
+    /// What becomes of an ordering key whose event of such a topic ran out of attempts. `pattern` is a topic's name, or its
+    /// beginning followed by `*`, as for [`topics`](Self::topics). Given as often as there are patterns: an exact name wins wherever
+    /// it was given, else the first pattern that matches. Default [`DeadLetterPolicy::Block`].
+    #[must_use]
+    pub fn dead_letter_policy(self, pattern: impl AsRef<str>, policy: DeadLetterPolicy) -> Self {
+        self.with(|options| options.dead_letter_policies.add(pattern.as_ref(), policy))
     }
 
     /// What `leased_by` says of events that this relay holds, for people. Default host, process id and a random part; 1 to 255
@@ -227,6 +261,13 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     #[must_use]
     pub fn without_wakeup(mut self) -> Self {
         self.wakeup = Some(None);
+        self
+    }
+
+    /// Who is told what became of each event. Default nobody. One observer: given again, it replaces the one before.
+    #[must_use]
+    pub fn observer(mut self, observer: impl RelayObserver) -> Self {
+        self.observer = Some(Arc::new(observer));
         self
     }
 
@@ -258,6 +299,12 @@ mod tests {
             max_unavailable: Some(Duration::ZERO),
             topics: Topics {
                 included: Some(Vec::new()),
+                excluded: Some(vec!["a*b".to_owned()]),
+            },
+            dead_letter_policies: {
+                let mut policies = Policies::default();
+                policies.add("x?", DeadLetterPolicy::Skip);
+                policies
             },
             name: String::new(),
             ..RelayOptions::default()
@@ -274,6 +321,8 @@ mod tests {
             "`delivery_timeout` is 30s: it must be above zero and below the lease, 30s",
             "`max_unavailable` is zero",
             "`topics` is empty",
+            "`exclude_topics` holds `a*b`",
+            "`dead_letter_policy` holds `x?`",
             "the length of `name` is 0: it must be from 1 to 255",
         ] {
             assert!(text.contains(part), "{part} is missing in: {text}");

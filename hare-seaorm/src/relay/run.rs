@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use sea_orm::DatabaseConnection;
 use tokio::time::Instant;
 
 use super::PollOutcome;
@@ -16,14 +15,16 @@ use super::deliver::{Rules, Unreachable, deliver};
 use super::lane::{Claim, Lane, arrange};
 use super::lease::{Held, Renewal};
 use super::listen::listen;
+use super::observer::{RelayObserver, tell};
 use super::options::RelayOptions;
 use super::settle::{FailureRules, settle};
 use super::store_access::Store;
+use super::topics::concerns;
 use crate::delivery::{OutboxDelivery, Stop};
 use crate::error::Error;
+use crate::logs::Chain;
 use crate::outbox::{OutboxEntity, OutboxEvent};
 use crate::store::claim::Claimed;
-use crate::store::clock::Clock;
 use crate::wakeup::{OutboxWakeup, Signals};
 
 /// A relay with checked options.
@@ -32,30 +33,37 @@ pub(super) struct Runner<E: OutboxEntity> {
     delivery: Arc<dyn OutboxDelivery<E::Model>>,
     options: RelayOptions,
     availability: Arc<Availability>,
+    /// Carries what this relay's own object made pending.
+    own_wakeup: Arc<dyn OutboxWakeup>,
+    observer: Option<Arc<dyn RelayObserver>>,
 }
 
 impl<E: OutboxEntity> Runner<E> {
     pub(super) fn new(
-        db: DatabaseConnection,
-        clock: Clock,
+        store: Store<E>,
         delivery: Arc<dyn OutboxDelivery<E::Model>>,
         options: RelayOptions,
         availability: Arc<Availability>,
+        own_wakeup: Arc<dyn OutboxWakeup>,
+        observer: Option<Arc<dyn RelayObserver>>,
     ) -> Self {
         Self {
-            store: Store::new(db, clock),
+            store,
             delivery,
             options,
             availability,
+            own_wakeup,
+            observer,
         }
     }
 
     /// Delivers until `stop` is requested; then settles, unsubscribes and closes the delivery, in this order.
     pub(super) async fn run(&self, wakeup: Option<Arc<dyn OutboxWakeup>>, stop: Stop) {
         let signals = Signals::default();
+        let (db, outbox) = (self.store.db(), self.store.outbox());
         let listening = async {
             match &wakeup {
-                Some(wakeup) => listen(&**wakeup, self.store.db(), &signals).await,
+                Some(wakeup) => listen(&**wakeup, outbox, db, &signals).await,
                 None => std::future::pending().await,
             }
         };
@@ -63,24 +71,25 @@ impl<E: OutboxEntity> Runner<E> {
             // The listener first, so that it listens before the first poll looks: an event is seen by one or the other.
             biased;
             never = listening => match never {},
+            never = listen(&*self.own_wakeup, outbox, db, &signals) => match never {},
             () = self.poll_until(&stop, &signals) => {}
         }
         if let Err(error) = self.delivery.close().await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "the delivery was not closed cleanly"
-            );
+            tracing::warn!(name: "hare.delivery_not_closed", outbox, error = %Chain(&error), "the delivery was not closed cleanly");
         }
     }
 
     async fn poll_until(&self, stop: &Stop, signals: &Signals) {
+        let outbox = self.store.outbox();
         while !stop.is_requested() {
             let polling = AssertUnwindSafe(self.poll(self.options.batch_size, stop)).catch_unwind();
             match polling.await {
                 Ok(Ok(outcome)) if outcome.claimed > 0 && !self.is_paused() => continue,
                 Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::error!(error = &error as &dyn std::error::Error, "a poll failed"),
-                Err(_) => tracing::error!("a poll panicked"),
+                Ok(Err(error)) => {
+                    tracing::error!(name: "hare.poll_failed", outbox, error = %Chain(&error), "a poll failed");
+                }
+                Err(_) => tracing::error!(name: "hare.poll_panicked", outbox, "a poll panicked"),
             }
             self.wait(stop, signals).await;
         }
@@ -108,7 +117,8 @@ impl<E: OutboxEntity> Runner<E> {
     }
 
     async fn hint(&self, signals: &Signals) {
-        while !self.options.topics.concerns(&signals.take().await) {}
+        let topics = self.options.topics.filter();
+        while !concerns(&topics, &signals.take().await) {}
     }
 
     /// Whether everything waits for a receiver.
@@ -199,22 +209,40 @@ impl<E: OutboxEntity> Runner<E> {
             let wait = self
                 .availability
                 .unreachable(*receiver, store.clock().monotonic());
-            tracing::warn!(
-                topic,
-                error,
-                "the receiver cannot be reached, trying again in {wait:?}"
-            );
+            let outbox = store.outbox();
+            tracing::warn!(name: "hare.receiver_unavailable", outbox, topic, error, "the receiver cannot be reached, trying again in {wait:?}");
         }
         self.availability.remember(met);
         verdicts.released.extend(arranged.surplus);
         let rules = FailureRules {
             backoff: options.backoff(),
             max_attempts: options.max_attempts(),
+            policies: &options.dead_letter_policies,
         };
-        let (mut outcome, result) = settle(store, request.token, verdicts, arranged.unreadable, rules).await;
+        let observed = self.observer.as_ref().map(|_| claimed_from);
+        let settled = settle(
+            store,
+            request.token,
+            verdicts,
+            arranged.unreadable,
+            rules,
+            observed,
+        )
+        .await;
+        if let Some(observer) = &self.observer {
+            tell(
+                &**observer,
+                store.outbox(),
+                &settled.reports,
+                options.delivery_timeout,
+            )
+            .await;
+        }
+        let mut outcome = settled.outcome;
         outcome.claimed = count;
-        result.map(|()| outcome)
+        settled.result.map(|()| outcome)
     }
+
     /// The topics of these events, by receiver; nothing if there is but one.
     fn topics_of(&self, lanes: &[Lane<E::Model>]) -> Topics {
         let mut topics = Topics::new();

@@ -9,9 +9,13 @@ use uuid::Uuid;
 
 use crate::connection::uncut;
 use crate::error::Error;
-use crate::outbox::OutboxEntity;
+use crate::outbox::topics::TopicFilter;
+use crate::outbox::{Backlog, DeadLetter, OutboxEntity};
+use crate::store::backlog;
 use crate::store::claim::{self, Claimed, Request};
+use crate::store::cleanup::{self, Batch, Old};
 use crate::store::clock::Clock;
+use crate::store::dead_letters::{self, Place, Selection};
 use crate::store::settle::{self, Failure};
 use crate::store::table::TableNames;
 
@@ -52,6 +56,11 @@ impl<E: OutboxEntity> Store<E> {
 
     pub(super) fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// The name of the outbox table, for people.
+    pub(super) fn outbox(&self) -> &'static str {
+        E::default().table_name()
     }
 
     pub(super) async fn claim(&self, request: &Request) -> Result<Claimed<E::Model>, Error> {
@@ -95,6 +104,66 @@ impl<E: OutboxEntity> Store<E> {
         let sequences = sequences.to_vec();
         self.run("renewing leases", move |store| async move {
             settle::renew(&store.db, &store.names, &store.clock, token, lease, &sequences).await
+        })
+        .await
+    }
+
+    pub(super) async fn backlog(&self, topics: TopicFilter) -> Result<Backlog, Error> {
+        self.run("counting the backlog", |store| async move {
+            backlog::backlog(&store.db, &store.names, &store.clock, &topics).await
+        })
+        .await
+    }
+
+    pub(super) async fn delete_old(&self, old: &Old, limit: u64) -> Result<Batch, Error> {
+        let old = old.clone();
+        self.run("cleaning up", move |store| async move {
+            cleanup::delete(&store.db, &store.names, &store.clock, &old, limit).await
+        })
+        .await
+    }
+
+    pub(super) async fn list_dead_letters(
+        &self,
+        selection: Selection,
+        after: i64,
+        limit: u64,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        self.run("listing dead letters", move |store| async move {
+            dead_letters::list(&store.db, &store.names, &selection, after, limit).await
+        })
+        .await
+    }
+
+    pub(super) async fn find_dead_letter(&self, selection: Selection) -> Result<Option<E::Model>, Error> {
+        self.run("reading a dead letter", |store| async move {
+            dead_letters::find(&store.db, &store.names, &selection).await
+        })
+        .await
+    }
+
+    pub(super) async fn dead_letter_places(
+        &self,
+        selection: Selection,
+        after: i64,
+        limit: u64,
+    ) -> Result<Vec<Place>, Error> {
+        self.run("listing dead letters", move |store| async move {
+            dead_letters::places(&store.db, &store.names, &selection, after, limit).await
+        })
+        .await
+    }
+
+    pub(super) async fn retry_dead_letters(&self, sequences: Vec<i64>) -> Result<u64, Error> {
+        self.run("retrying dead letters", |store| async move {
+            dead_letters::retry(&store.db, &store.names, &sequences).await
+        })
+        .await
+    }
+
+    pub(super) async fn remove_dead_letters(&self, sequences: Vec<i64>) -> Result<u64, Error> {
+        self.run("removing dead letters", |store| async move {
+            dead_letters::remove(&store.db, &store.names, &sequences).await
         })
         .await
     }

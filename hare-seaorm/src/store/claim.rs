@@ -34,8 +34,10 @@ use uuid::Uuid;
 use super::clock::{Clock, span};
 use super::sql::{CHUNK, Fragment, padded};
 use super::table::TableNames;
+use super::topics::and_topics;
 use crate::connection::in_own_transaction;
 use crate::outbox::OutboxEvent;
+use crate::outbox::topics::TopicFilter;
 
 /// What is to be claimed, and for whom.
 #[derive(Debug, Clone)]
@@ -44,8 +46,8 @@ pub(crate) struct Request {
     pub(crate) limit: usize,
     /// The most events of one ordering key.
     pub(crate) lane_length: usize,
-    /// The topics served; `None` for all.
-    pub(crate) topics: Option<Vec<String>>,
+    /// The topics served.
+    pub(crate) topics: TopicFilter,
     /// Which of these may be claimed now.
     pub(crate) narrowing: Narrowing,
     pub(crate) lease: Duration,
@@ -85,6 +87,9 @@ pub(crate) struct Row<M> {
 pub(crate) struct Unreadable {
     pub(crate) id: Option<Uuid>,
     pub(crate) topic: String,
+    pub(crate) ordering_key: Option<String>,
+    /// How long before the claim it was written.
+    pub(crate) age: Option<Duration>,
     pub(crate) attempts: i32,
     pub(crate) max_attempts: Option<i32>,
     pub(crate) source: DbErr,
@@ -137,11 +142,18 @@ pub(crate) async fn claim<M: OutboxEvent>(
 }
 
 fn read<M: OutboxEvent>(row: &QueryResult, position: i64) -> Result<Row<M>, DbErr> {
+    let claimed_at: DateTimeUtc = row.try_get("", "hare_claimed_at")?;
+    let ordering_key: Option<String> = row.try_get("", "ordering_key")?;
     let event = match M::from_query_result(row, "") {
         Ok(event) => Ok(event),
         Err(source) => Err(Unreadable {
             id: row.try_get("", "id").ok(),
             topic: row.try_get("", "topic").unwrap_or_default(),
+            ordering_key: ordering_key.clone(),
+            age: row
+                .try_get::<DateTimeUtc>("", "created_at")
+                .ok()
+                .map(|created_at| (claimed_at - created_at).to_std().unwrap_or_default()),
             attempts: row.try_get("", "attempts")?,
             max_attempts: row.try_get("", "max_attempts")?,
             source,
@@ -149,9 +161,9 @@ fn read<M: OutboxEvent>(row: &QueryResult, position: i64) -> Result<Row<M>, DbEr
     };
     Ok(Row {
         sequence: row.try_get("", "sequence")?,
-        ordering_key: row.try_get("", "ordering_key")?,
+        ordering_key,
         position,
-        claimed_at: row.try_get("", "hare_claimed_at")?,
+        claimed_at,
         event,
     })
 }
@@ -160,20 +172,16 @@ fn read<M: OutboxEvent>(row: &QueryResult, position: i64) -> Result<Row<M>, DbEr
 struct Parts<'a> {
     names: &'a TableNames,
     now: Fragment,
-    topics: Option<Fragment>,
+    topics: &'a TopicFilter,
     narrowing: &'a Narrowing,
 }
 
 impl<'a> Parts<'a> {
     fn new(names: &'a TableNames, clock: &Clock, request: &'a Request) -> Self {
-        let topics = request
-            .topics
-            .as_ref()
-            .map(|topics| Fragment::list(topics.iter().cloned().map(Value::from)));
         Self {
             names,
             now: clock.now(names.backend),
-            topics,
+            topics: &request.topics,
             narrowing: &request.narrowing,
         }
     }
@@ -204,23 +212,8 @@ impl<'a> Parts<'a> {
     /// Whether the row `of` may be taken, whatever else its key holds. Says itself that it is unpublished, in the words of
     /// the partial index.
     fn claimable(&self, of: &str) -> Fragment {
+        let topics = and_topics(self.names.backend, &format!("{of}."), self.topics);
         let of = Fragment::text(of);
-        // In a form that no index fits: MySQL and SQLite would else read a topic's whole past to find what is pending of it.
-        let topic = match self.names.backend {
-            DbBackend::MySql => "CONCAT({of}.topic)",
-            DbBackend::Sqlite => "+{of}.topic",
-            _ => "{of}.topic",
-        };
-        let topics = match &self.topics {
-            Some(topics) => {
-                let topic = Fragment::fill(topic, &[("of", &of)]);
-                Fragment::fill(
-                    " AND {topic} IN ({topics})",
-                    &[("topic", &topic), ("topics", topics)],
-                )
-            }
-            None => Fragment::default(),
-        };
         Fragment::fill(
             "{of}.published_at IS NULL AND {of}.dead_lettered_at IS NULL\
              \n    AND ({of}.next_attempt_at IS NULL OR {of}.next_attempt_at <= {now})\
@@ -589,12 +582,16 @@ fn mysql_read(parts: &Parts<'_>, sequences: &[i64]) -> Statement {
 mod tests {
     use super::*;
     use crate::outbox;
+    use crate::outbox::topics::TopicPattern;
 
     fn request() -> Request {
         Request {
             limit: 100,
             lane_length: 25,
-            topics: Some(vec!["shop.order.created".to_owned()]),
+            topics: TopicFilter {
+                included: Some(vec![TopicPattern::Name("shop.order.created".to_owned())]),
+                excluded: vec![TopicPattern::Prefix("shop.test.".to_owned())],
+            },
             narrowing: Narrowing::Without(Vec::new()),
             lease: Duration::from_secs(60),
             name: "host:1:a".to_owned(),

@@ -34,6 +34,21 @@ impl Clock {
         plus(backend, self.offset(), span_from_now)
     }
 
+    /// The expression for `length` before now. More than a thousand years are a thousand: databases have a first day.
+    pub(crate) fn before(&self, backend: DbBackend, length: Duration) -> Fragment {
+        const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
+        let length = length.min(LONGEST);
+        let back = match backend {
+            DbBackend::Sqlite => Value::from(format!(
+                "-{}.{:06} seconds",
+                length.as_secs(),
+                length.subsec_micros()
+            )),
+            _ => Value::from(-i64::try_from(length.as_micros()).unwrap_or(i64::MAX)),
+        };
+        plus(backend, self.offset(), &Fragment::value(back))
+    }
+
     fn offset(&self) -> Option<Duration> {
         #[cfg(feature = "testing")]
         return self.shift.as_ref().map(TestClock::offset);

@@ -26,6 +26,8 @@ pub(crate) struct Failure {
     pub(crate) error: String,
     /// When it is tried again; `None` for never: it becomes a dead letter.
     pub(crate) retry_after: Option<Duration>,
+    /// As a dead letter, whether it lets its key go on without it.
+    pub(crate) releases_key: bool,
 }
 
 /// What every outcome clears.
@@ -107,6 +109,11 @@ fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Fa
         .filter(|f| f.retry_after.is_none())
         .map(|f| f.sequence)
         .collect();
+    let skipped: Vec<i64> = failures
+        .iter()
+        .filter(|f| f.retry_after.is_none() && f.releases_key)
+        .map(|f| f.sequence)
+        .collect();
     let by_sequence = |value: &dyn Fn(&Failure) -> Value| {
         let padding = failures.last().into_iter().cycle();
         let cases = failures
@@ -139,6 +146,11 @@ fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Fa
             &[("dead", &padded(&dead)), ("now", &clock.now(backend))],
         )
     };
+    let releases_key = if skipped.is_empty() {
+        Fragment::value(false)
+    } else {
+        Fragment::fill("sequence IN ({skipped})", &[("skipped", &padded(&skipped))])
+    };
     let returning = if backend == DbBackend::MySql {
         ""
     } else {
@@ -149,6 +161,7 @@ fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Fa
          \n  last_error = {errors},\
          \n  next_attempt_at = {next},\
          \n  dead_lettered_at = {dead_lettered_at},\
+         \n  releases_key = {releases_key},\
          \n  claims = 0, {no_lease}\
          \nWHERE sequence IN ({sequences}) AND lease_token = {token} AND published_at IS NULL{returning}",
         &[
@@ -159,6 +172,7 @@ fn fail_statement(names: &TableNames, clock: &Clock, token: Uuid, failures: &[Fa
             ),
             ("next", &clock.after(backend, &delays)),
             ("dead_lettered_at", &dead_lettered_at),
+            ("releases_key", &releases_key),
             ("no_lease", &Fragment::text(NO_LEASE)),
             ("sequences", &padded(&sequences)),
             ("token", &Fragment::value(token)),
@@ -291,11 +305,13 @@ mod tests {
                 sequence: 1,
                 error: "refused".to_owned(),
                 retry_after: Some(Duration::from_secs(1)),
+                releases_key: false,
             },
             Failure {
                 sequence: 2,
                 error: "refused".to_owned(),
                 retry_after: None,
+                releases_key: true,
             },
         ];
         [

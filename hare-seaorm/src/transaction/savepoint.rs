@@ -8,6 +8,7 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 use super::Spoiled;
 use crate::connection::{Conn, Exclusive, Kind};
 use crate::error::Fault;
+use crate::logs::Chain;
 
 /// The savepoint's name. One is enough: no two captured writes run at once in a transaction. And it keeps the text of the
 /// statement the same, for whoever counts statements by their text.
@@ -104,7 +105,7 @@ impl<'a> Savepoint<'a> {
                 .await
         };
         if let Err(error) = rolled_back.await {
-            tracing::error!(error = %error, "a failed write could not be rolled back to its savepoint");
+            tracing::error!(name: "hare.savepoint_lost", error = %Chain(&error), "a failed write could not be rolled back to its savepoint");
             self.spoil(Spoiled::LostSavepoint);
         }
         cause
@@ -125,6 +126,7 @@ impl Drop for Savepoint<'_> {
         match self.conn.kind() {
             Kind::Capturing(session) => session.spoil(Spoiled::CutWrite),
             _ => tracing::error!(
+                name: "hare.write_cut",
                 "a captured write, or a call that writes several events, was dropped half-way in a plain transaction: if that is \
                  committed, an event may be missing; roll it back, or use `hare_seaorm::begin`, whose commit then fails"
             ),

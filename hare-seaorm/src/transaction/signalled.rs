@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sea_orm::{DbBackend, Statement};
 
+use crate::logs::Chain;
 use crate::wakeup::OutboxWakeup;
 
 /// Topics of written events, by the wakeup that tells of them.
@@ -39,7 +40,7 @@ impl Signalled {
         for (wakeup, topics) in self.0 {
             let topics: Vec<String> = topics.into_iter().collect();
             if let Err(error) = wakeup.signal(&topics).await {
-                tracing::warn!(error = %error, ?topics, "a wakeup could not be signalled; relays find the events by polling");
+                tracing::warn!(name: "hare.signal_failed", error = %Chain(&error), ?topics, "a wakeup could not be signalled; relays find the events by polling");
             }
         }
     }

@@ -17,4 +17,5 @@ mod logs;
 mod router;
 mod routes;
 mod settle;
+mod topics;
 mod unavailable;
