@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// When passes run, and what happens when one fails.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timer {
-    /// From the start of one pass to the start of the next; one that takes longer delays the next.
+    /// From the start of one pass to the start of the next; one that takes longer is followed at once.
     pub(crate) every: Duration,
     /// The most events of a pass.
     pub(crate) limit: usize,
@@ -36,24 +36,25 @@ impl Timer {
         mut pass: impl AsyncFnMut(usize) -> Result<(), E>,
     ) -> Result<(), E> {
         let end = Instant::now() + length;
-        let mut times = interval(self.every);
-        times.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            times.tick().await;
-            self.try_pass(&mut pass).await?;
-            if Instant::now() + self.every > end {
+            let next = self.try_pass(&mut pass).await? + self.every;
+            if next > end {
                 return Ok(());
             }
+            sleep_until(next).await;
         }
     }
+
+    /// Runs a pass until it is done, and says when its last try began.
 
     async fn try_pass<E: std::fmt::Display>(
         &self,
         pass: &mut impl AsyncFnMut(usize) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<Instant, E> {
         for next in 2..=self.tries {
+            let began = Instant::now();
             match pass(self.limit).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(began),
                 Err(error) => eprintln!(
                     "a pass failed, try {next} of {} in {:?}: {error}",
                     self.tries, self.pause
@@ -61,7 +62,9 @@ impl Timer {
             }
             sleep(self.pause).await;
         }
-        pass(self.limit).await
+        let began = Instant::now();
+        pass(self.limit).await?;
+        Ok(began)
     }
 }
 

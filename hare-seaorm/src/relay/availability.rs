@@ -100,13 +100,13 @@ impl Availability {
         self.pauses().keys().copied().collect()
     }
 
-    /// When the next pause ends.
-    pub(super) fn next_end(&self, now: Instant) -> Option<Instant> {
+    /// When the next pause ends, or ended, after `time`.
+    pub(super) fn next_end(&self, time: Instant) -> Option<Instant> {
         let pauses = self.pauses();
         pauses
             .values()
             .map(|pause| pause.until)
-            .filter(|until| now < *until)
+            .filter(|until| time < *until)
             .min()
     }
 

@@ -82,6 +82,7 @@ impl<E: OutboxEntity> Runner<E> {
     async fn poll_until(&self, stop: &Stop, signals: &Signals) {
         let outbox = self.store.outbox();
         while !stop.is_requested() {
+            let polled_at = self.store.clock().monotonic();
             let polling = AssertUnwindSafe(self.poll(self.options.batch_size, stop)).catch_unwind();
             match polling.await {
                 Ok(Ok(outcome)) if outcome.claimed > 0 && !self.is_paused() => continue,
@@ -91,13 +92,13 @@ impl<E: OutboxEntity> Runner<E> {
                 }
                 Err(_) => tracing::error!(name: "hare.poll_panicked", outbox, "a poll panicked"),
             }
-            self.wait(stop, signals).await;
+            self.wait(polled_at, stop, signals).await;
         }
     }
 
     /// Waits for the next poll: a hint, the interval, or the end of a receiver's pause; while everything waits for a receiver, for
     /// the end of that only.
-    async fn wait(&self, stop: &Stop, signals: &Signals) {
+    async fn wait(&self, polled_at: Instant, stop: &Stop, signals: &Signals) {
         let clock = self.store.clock();
         if let Some(until) = self.paused_until() {
             tokio::select! {
@@ -106,9 +107,9 @@ impl<E: OutboxEntity> Runner<E> {
             }
             return;
         }
-        let now = clock.monotonic();
-        let interval_end = now + self.options.poll_interval;
-        let pause_end = self.availability.next_end(now).unwrap_or(interval_end);
+        let interval_end = clock.monotonic() + self.options.poll_interval;
+        // Of a pause that has ended since that poll looked, too: nobody has asked that receiver yet.
+        let pause_end = self.availability.next_end(polled_at).unwrap_or(interval_end);
         tokio::select! {
             () = stop.requested() => {}
             () = clock.wait_until(interval_end.min(pause_end)) => {}
