@@ -1,40 +1,20 @@
 //! The outbox table: its columns, keys and indexes on each backend.
 
+use hare_seaorm_migration::OutboxTable;
 use hare_seaorm_tests::database::Migrator;
 use hare_seaorm_tests::{Backend, Empty, TestDb, on_every_backend};
-use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm::{DatabaseConnection, DbErr};
 use sea_orm_migration::MigratorTrait;
-use uuid::Uuid;
+use sea_orm_migration::prelude::{ColumnDef, SchemaManager};
 
 /// Inserts an event as raw SQL: `columns` and their literals.
 async fn insert(t: &TestDb, columns: &[(&str, String)]) -> Result<(), DbErr> {
-    let id = Uuid::now_v7();
-    let id = match t.backend {
-        Backend::Postgres => format!("'{id}'"),
-        Backend::MariaDb => format!("x'{}'", id.simple()),
-        Backend::Sqlite => format!("x'{}'", id.simple()),
-    };
-    let mut names = vec!["topic", "payload", "headers"];
-    let mut values = vec!["'t'".to_owned(), "'{}'".to_owned(), "'{}'".to_owned()];
-    if !columns.iter().any(|(name, _)| *name == "id") {
-        names.push("id");
-        values.push(id);
-    }
-    for (name, value) in columns {
-        match names.iter().position(|known| known == name) {
-            Some(position) => values[position] = value.clone(),
-            None => {
-                names.push(name);
-                values.push(value.clone());
-            }
-        }
-    }
-    let sql = format!(
-        "INSERT INTO hare_outbox ({}) VALUES ({})",
-        names.join(", "),
-        values.join(", ")
-    );
-    t.db.execute_unprepared(&sql).await.map(drop)
+    t.insert_event("hare_outbox", columns).await
+}
+
+/// What changes a schema uses one connection: SQLite's others know a column that is gone until they next read the table.
+async fn one_connection(t: &TestDb) -> DatabaseConnection {
+    t.another_pool(1).await
 }
 
 fn text(value: &str) -> String {
@@ -163,6 +143,175 @@ on_every_backend! {
         insert(&t, &[]).await.unwrap_err();
         Migrator::up(&t.db, None).await.unwrap();
         assert_eq!(t.count("hare_outbox").await, 0);
+    }
+
+    // catalogue A12
+    async fn a_table_with_events_gets_an_idempotency_key(t: Empty) {
+        const LEGACY: &str = "legacy_outbox";
+        let db = one_connection(&t).await;
+        let manager = SchemaManager::new(&db);
+        let table = OutboxTable::new(LEGACY);
+        table.create(&manager).await.unwrap();
+        table.drop_idempotency_key(&manager).await.unwrap();
+        assert!(!manager.has_column(LEGACY, "idempotency_key").await.unwrap());
+        let key = |key: &str| [("idempotency_key", text(key))];
+        t.insert_event(LEGACY, &key("k")).await.unwrap_err();
+        for _ in 0..3 {
+            t.insert_event(LEGACY, &[("ordering_key", text("before"))]).await.unwrap();
+        }
+        let before = t.rows("SELECT * FROM legacy_outbox").await.len();
+
+        table.add_idempotency_key(&manager).await.unwrap();
+        for _ in 0..2 {
+            t.insert_event(LEGACY, &[]).await.unwrap();
+        }
+        t.insert_event(LEGACY, &key("k")).await.unwrap();
+        t.insert_event(LEGACY, &key("k")).await.unwrap_err();
+        for other in ["K", "k ", "ķ"] {
+            t.insert_event(LEGACY, &key(other)).await.unwrap();
+        }
+        t.insert_event(LEGACY, &key(&"ä".repeat(255))).await.unwrap();
+        assert_eq!(t.count(LEGACY).await, i64::try_from(before).unwrap() + 7);
+        assert_eq!(t.count("legacy_outbox WHERE idempotency_key IS NULL AND ordering_key = 'before'").await, 3);
+
+        // As an outbox that had the column from the start.
+        OutboxTable::new("fresh_outbox").create(&manager).await.unwrap();
+        let shape = |table: &'static str| {
+            let (t, sql) = (&t, match t.backend {
+                Backend::Postgres => format!(
+                    "SELECT format_type(a.atttypid, a.atttypmod) || a.attnotnull FROM pg_attribute a \
+                     WHERE a.attrelid = '{table}'::regclass AND a.attname = 'idempotency_key'"
+                ),
+                Backend::MariaDb => format!(
+                    "SELECT CONCAT(COLUMN_TYPE, ' ', COLLATION_NAME, ' ', IS_NULLABLE, ' ', COLUMN_KEY) FROM information_schema.COLUMNS \
+                     WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{table}' AND COLUMN_NAME = 'idempotency_key'"
+                ),
+                Backend::Sqlite => format!(
+                    "SELECT type || \"notnull\" FROM pragma_table_info('{table}') WHERE name = 'idempotency_key'"
+                ),
+            });
+            async move { t.rows(&sql).await[0].try_get_by_index::<String>(0).unwrap() }
+        };
+        assert_eq!(shape(LEGACY).await, shape("fresh_outbox").await);
+        assert!(manager.has_index(LEGACY, "legacy_outbox_idempotency_key").await.unwrap());
+
+        table.drop_idempotency_key(&manager).await.unwrap();
+        assert!(!manager.has_column(LEGACY, "idempotency_key").await.unwrap());
+        assert!(!manager.has_index(LEGACY, "legacy_outbox_idempotency_key").await.unwrap());
+        table.add_idempotency_key(&manager).await.unwrap();
+    }
+
+    // catalogue A12
+    async fn a_table_with_events_gets_a_key_per_tenant(t: Empty) {
+        let db = one_connection(&t).await;
+        let manager = SchemaManager::new(&db);
+        let table = OutboxTable::new("legacy_outbox")
+            .column(ColumnDef::new("tenant").string_len(40).not_null().default("acme"))
+            .conflict(["tenant", "idempotency_key"]);
+        table.create(&manager).await.unwrap();
+        t.insert_event("legacy_outbox", &[("tenant", text("acme"))]).await.unwrap();
+        t.insert_event("legacy_outbox", &[("tenant", text("acme"))]).await.unwrap();
+        // On MariaDB what is left of the key would be the tenants alone, which are not unique.
+        table.drop_idempotency_key(&manager).await.unwrap();
+        table.add_idempotency_key(&manager).await.unwrap();
+        let event = |tenant: &str| [("tenant", text(tenant)), ("idempotency_key", text("k"))];
+        for tenant in ["acme", "Acme", "acme "] {
+            t.insert_event("legacy_outbox", &event(tenant)).await.unwrap();
+        }
+        t.insert_event("legacy_outbox", &event("acme")).await.unwrap_err();
+    }
+
+    async fn an_outbox_without_keys_has_the_column_and_no_unique_key(t: Empty) {
+        let db = one_connection(&t).await;
+        let manager = SchemaManager::new(&db);
+        OutboxTable::new("keyless").conflict([]).create(&manager).await.unwrap();
+        for _ in 0..2 {
+            t.insert_event("keyless", &[("idempotency_key", text("k"))]).await.unwrap();
+        }
+    }
+
+    async fn what_is_wrong_with_a_table_is_told_before_anything_is_done(t: Empty) {
+        let db = one_connection(&t).await;
+        let manager = SchemaManager::new(&db);
+        let column = |name: &'static str| ColumnDef::new(name).integer().not_null().take();
+        let wrong = OutboxTable::new("own")
+            .column(column("Topic"))
+            .column(column("tenant"))
+            .column(column("TENANT"))
+            .column(ColumnDef::new("number").integer().primary_key())
+            .column(ColumnDef::new("region").integer())
+            .conflict(["tenant", "tenant", "region", "topic"]);
+        let DbErr::Migration(told) = wrong.create(&manager).await.unwrap_err() else {
+            panic!("a mistake of the migration");
+        };
+        for problem in [
+            "every outbox has a column `topic`",
+            "the column `tenant` is given twice",
+            "`number` cannot be the primary key",
+            "`conflict` names `tenant` twice",
+            "`conflict` names `region`, which may be NULL",
+            "`conflict` names `topic`, which is not one of its extra columns",
+            "add `idempotency_key`",
+        ] {
+            assert!(told.contains(problem), "{told}");
+        }
+        assert!(!manager.has_table("own").await.unwrap());
+
+        let refused = |table: OutboxTable| {
+            let manager = &manager;
+            async move { table.create(manager).await.unwrap_err().to_string() }
+        };
+        assert!(refused(OutboxTable::new("")).await.contains("its name is empty"));
+        assert!(refused(OutboxTable::new("t".repeat(64))).await.contains("64 bytes"));
+        let without = OutboxTable::new("own").conflict(["tenant"]).add_idempotency_key(&manager).await;
+        assert!(without.unwrap_err().to_string().contains("does not name `idempotency_key`"));
+    }
+
+    async fn tables_with_long_names_have_indexes_of_their_own(t: Empty) {
+        let db = one_connection(&t).await;
+        let manager = SchemaManager::new(&db);
+        let names = ["billing", "refunds"].map(|end| format!("an_outbox_of_the_department_of_very_long_names_for_the_{end}"));
+        for name in &names {
+            assert!(name.len() <= 63);
+            OutboxTable::new(name).create(&manager).await.unwrap();
+            t.insert_event(name, &[("idempotency_key", text("k"))]).await.unwrap();
+            t.insert_event(name, &[("idempotency_key", text("k"))]).await.unwrap_err();
+        }
+        for name in &names {
+            let table = OutboxTable::new(name);
+            table.drop_idempotency_key(&manager).await.unwrap();
+            table.add_idempotency_key(&manager).await.unwrap();
+            t.insert_event(name, &[("idempotency_key", text("k"))]).await.unwrap();
+            t.insert_event(name, &[("idempotency_key", text("k"))]).await.unwrap_err();
+            table.drop(&manager).await.unwrap();
+        }
+    }
+
+    async fn a_table_in_a_schema(t: Empty) {
+        let db = one_connection(&t).await;
+        let manager = SchemaManager::new(&db);
+        let schema = match t.backend {
+            Backend::Postgres => {
+                t.execute("CREATE SCHEMA billing").await;
+                "billing".to_owned()
+            }
+            // A schema is a database there: this one, from the outside.
+            Backend::MariaDb => t.rows("SELECT DATABASE()").await[0].try_get_by_index(0).unwrap(),
+            Backend::Sqlite => {
+                let refused = OutboxTable::new("own").schema("main").create(&manager).await.unwrap_err();
+                assert!(refused.to_string().contains("SQLite has no schemas"), "{refused}");
+                return;
+            }
+        };
+        let table = OutboxTable::new("own").schema(&schema);
+        table.create(&manager).await.unwrap();
+        table.drop_idempotency_key(&manager).await.unwrap();
+        table.add_idempotency_key(&manager).await.unwrap();
+        let name = format!("{schema}.own");
+        t.insert_event(&name, &[("idempotency_key", text("k"))]).await.unwrap();
+        t.insert_event(&name, &[("idempotency_key", text("k"))]).await.unwrap_err();
+        table.drop(&manager).await.unwrap();
+        t.insert_event(&name, &[]).await.unwrap_err();
     }
 }
 

@@ -1,10 +1,11 @@
 //! Reading the outbox as a test wants to see it.
 
 use hare_seaorm::outbox;
-use sea_orm::{EntityTrait, QueryOrder};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryOrder};
 use serde_json::Value as Json;
+use uuid::Uuid;
 
-use crate::TestDb;
+use crate::{Backend, TestDb};
 
 /// An event, its envelope parsed.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,30 @@ impl TestDb {
             .all(&self.db)
             .await;
         rows.expect("the outbox can be read")
+    }
+
+    /// Inserts an event as raw SQL into an outbox table: `columns` and their literals.
+    pub async fn insert_event(&self, table: &str, columns: &[(&str, String)]) -> Result<(), DbErr> {
+        let id = Uuid::now_v7();
+        let id = match self.backend {
+            Backend::Postgres => format!("'{id}'"),
+            Backend::MariaDb | Backend::Sqlite => format!("x'{}'", id.simple()),
+        };
+        let given = |name: &str| columns.iter().any(|(known, _)| *known == name);
+        let defaults = [
+            ("id", id.as_str()),
+            ("topic", "'t'"),
+            ("payload", "'{}'"),
+            ("headers", "'{}'"),
+        ];
+        let (names, values): (Vec<_>, Vec<_>) = defaults
+            .into_iter()
+            .filter(|(name, _)| !given(name))
+            .chain(columns.iter().map(|(name, value)| (*name, value.as_str())))
+            .unzip();
+        let (names, values) = (names.join(", "), values.join(", "));
+        let sql = format!("INSERT INTO {table} ({names}) VALUES ({values})");
+        self.db.execute_unprepared(&sql).await.map(drop)
     }
 
     /// Every event so far, which are then gone.

@@ -1,11 +1,15 @@
-//! Outboxes of the shop's own, on the built-in one's table: the wakeup of the built-in one is the whole process's, theirs are the
-//! tests'.
+//! Outboxes of the shop's own. Two are on the built-in one's table: the wakeup of the built-in one is the whole process's, theirs
+//! are the tests'. The others have tables of their own, with columns of their own.
 
 use std::sync::{Arc, LazyLock};
 
+use hare_seaorm::InProcessWakeup;
 use hare_seaorm::wakeup::OutboxWakeup;
+use hare_seaorm_migration::OutboxTable;
+use sea_orm_migration::prelude::{ColumnDef, SchemaManager};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::TestDb;
 use crate::wakeup::RecordingWakeup;
 
 /// Its wakeup notes the signals, for whoever holds a [`Heard`].
@@ -18,6 +22,66 @@ pub mod recording {
 pub mod refusing {
     #[hare_seaorm::outbox_event(table_name = "hare_outbox", wakeup = super::refused)]
     pub struct Model {}
+}
+
+/// Events that may be a customer's. Its wakeup is its own.
+pub mod billing {
+    use sea_orm::entity::prelude::*;
+
+    #[hare_seaorm::outbox_event(table_name = "billing_outbox", wakeup = super::in_process)]
+    pub struct Model {
+        pub customer_id: Option<i32>,
+        #[sea_orm(default_value = "till")]
+        pub origin: String,
+        #[sea_orm(belongs_to, from = "customer_id", to = "id")]
+        pub customer: HasOne<crate::shop::customer::Entity>,
+    }
+}
+
+/// Without a wakeup: its relays only poll.
+pub mod audit {
+    #[hare_seaorm::outbox_event(table_name = "audit_outbox")]
+    pub struct Model {}
+}
+
+/// Each tenant has its own idempotency keys.
+pub mod tenants {
+    #[hare_seaorm::outbox_event(table_name = "tenants_outbox", conflict(tenant, idempotency_key))]
+    pub struct Model {
+        pub tenant: String,
+    }
+}
+
+/// In a schema of its own, where the database has schemas.
+pub mod accounts {
+    #[hare_seaorm::outbox_event(table_name = "outbox", schema_name = "accounts")]
+    pub struct Model {}
+}
+
+fn in_process() -> Arc<dyn OutboxWakeup> {
+    Arc::new(InProcessWakeup::new())
+}
+
+/// The tables of those that have one in every database.
+pub fn tables() -> [OutboxTable; 3] {
+    [
+        OutboxTable::new("billing_outbox")
+            .column(ColumnDef::new("customer_id").integer())
+            .column(ColumnDef::new("origin").string().not_null().default("till")),
+        OutboxTable::new("audit_outbox"),
+        OutboxTable::new("tenants_outbox")
+            .column(ColumnDef::new("tenant").string().not_null())
+            .conflict(["tenant", "idempotency_key"]),
+    ]
+}
+
+impl TestDb {
+    pub async fn create_outboxes(&self) {
+        for table in tables() {
+            let created = table.create(&SchemaManager::new(&self.db)).await;
+            created.expect("the outbox table can be created");
+        }
+    }
 }
 
 static RECORDED: LazyLock<RecordingWakeup> = LazyLock::new(RecordingWakeup::default);

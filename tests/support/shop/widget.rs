@@ -44,6 +44,9 @@ widget!(
 );
 widget!(non_atomic, on_pool = "non_atomic", payload = "before_and_after");
 widget!(recorded, outbox = crate::shop::outbox::recording::Entity);
+widget!(billed, outbox = crate::shop::outbox::billing::Entity);
+widget!(accounted, outbox = crate::shop::outbox::accounts::Entity);
+widget!(audited, outbox = crate::shop::outbox::audit::Entity);
 widget!(
     refused,
     outbox = crate::shop::outbox::refusing::Entity,
