@@ -115,6 +115,32 @@ outbox!(
     super::shared(&super::REFUSED)
 );
 
+outbox!(
+    /// Its wakeup is the one that a `Notifying` was given.
+    notifying,
+    super::given()
+);
+
+static GIVEN: std::sync::Mutex<Option<Arc<dyn OutboxWakeup>>> = std::sync::Mutex::new(None);
+
+fn given() -> Arc<dyn OutboxWakeup> {
+    let given = GIVEN.lock().expect("no test panics in here");
+    given.clone().expect("a `Notifying` is held")
+}
+
+/// Gives the outbox [`notifying`] its wakeup, for as long as it is held. One at a time in a process.
+#[derive(Debug)]
+pub struct Notifying(#[expect(dead_code, reason = "the turn")] MutexGuard<'static, ()>);
+
+impl Notifying {
+    pub async fn through(wakeup: Arc<dyn OutboxWakeup>) -> Self {
+        static TURN: Mutex<()> = Mutex::const_new(());
+        let turn = TURN.lock().await;
+        *GIVEN.lock().expect("no test panics in here") = Some(wakeup);
+        Self(turn)
+    }
+}
+
 /// A wakeup, and the one object that every write of its outbox gets.
 type Shared = LazyLock<(RecordingWakeup, Arc<dyn OutboxWakeup>)>;
 
