@@ -83,7 +83,7 @@
 //! |---|---|
 //! | `macros` (default) | the derive macros |
 //! | `testing` | a clock that tests can move |
-//! | `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite` | SeaORM's drivers; turn on here what you turn on there, or captured writes are refused |
+//! | `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite` | SeaORM's drivers; turn on here what you turn on there, or captured writes are refused. `sqlx-postgres` has `ListenNotifyWakeup` |
 //! | `runtime-*`, `mock`, `stream`, `sqlite-use-returning-for-3_35`, `mariadb-use-returning` | SeaORM's, passed through |
 //! | `with-*`, `postgres-array`, `postgres-vector` | SeaORM's column types; turn on here what you turn on there, or their values cannot be captured |
 //!
@@ -113,6 +113,8 @@ pub use hare_seaorm_derive::{ChangeCapture, behavior, outbox_event};
 pub use outbox::OutboxMessage;
 pub use relay::{DeadLetterPolicy, OutboxRelay, PollOutcome, RelayHandle, RelayObserver};
 pub use transaction::{Transaction, begin, signal_after_commit};
+#[cfg(feature = "sqlx-postgres")]
+pub use wakeup::ListenNotifyWakeup;
 pub use wakeup::{InProcessWakeup, OutboxWakeup};
 
 #[doc(hidden)]

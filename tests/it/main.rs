@@ -9,3 +9,4 @@ mod outbox;
 mod relay;
 mod transaction;
 mod wakeup;
+mod wakeup_postgres;

@@ -205,8 +205,8 @@ impl<E: OutboxEntity> OutboxRelay<E> {
             .await
     }
 
-    /// Polls until nothing is due, at most `limit` events were claimed, or the receiver cannot be reached; for a job that runs
-    /// now and then instead of a relay that stays.
+    /// Polls until nothing is due, at most `limit` events were claimed, or the receiver (of several, all that events are due for)
+    /// cannot be reached; for a job that runs now and then instead of a relay that stays.
     ///
     /// # Errors
     /// As [`poll_once`](Self::poll_once); what was recorded before stays recorded.

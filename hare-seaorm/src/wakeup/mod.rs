@@ -4,6 +4,8 @@
 //! wrong, and a failing one is logged and changes nothing.
 
 mod in_process;
+#[cfg(feature = "sqlx-postgres")]
+mod listen_notify;
 mod signals;
 
 use std::error::Error as StdError;
@@ -13,6 +15,8 @@ use sea_orm::{DatabaseConnection, DbBackend, Statement};
 use crate::error::ConfigError;
 
 pub use in_process::InProcessWakeup;
+#[cfg(feature = "sqlx-postgres")]
+pub use listen_notify::ListenNotifyWakeup;
 pub(crate) use signals::Pending;
 pub use signals::Signals;
 

@@ -45,7 +45,10 @@ fn bill(topic: &str) -> OutboxMessage<billing::Entity> {
 }
 
 fn of_tenant(tenant: &str, key: &str) -> OutboxMessage<tenants::Entity> {
-    OutboxMessage::for_outbox("t", &1).unwrap().set(tenants::Column::Tenant, tenant).idempotency_key(key)
+    OutboxMessage::for_outbox("t", &1)
+        .unwrap()
+        .set(tenants::Column::Tenant, tenant)
+        .idempotency_key(key)
 }
 
 on_every_backend! {

@@ -7,7 +7,7 @@ use hare_seaorm::delivery::DeliveryError;
 use hare_seaorm::outbox::Model;
 use hare_seaorm::testing::TestClock;
 use hare_seaorm::{MemoryDelivery, OutboxRelay, TopicRouter};
-use hare_seaorm_tests::{TestDb, on_every_backend};
+use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
 
 use super::bench::{MINUTE, SECOND, asking, at, relay_with_clock, row, sequences, set, within, write};
 
@@ -205,4 +205,29 @@ on_every_backend! {
         within(dead.wait_for(3)).await;
         within(handle.stop()).await;
     }
+}
+
+/// A relay cannot leave out any number of topics. It still ends, delivers to others now and then, and loses nothing.
+#[tokio::test]
+async fn a_dead_route_of_very_many_topics_makes_others_wait_but_is_not_claimed_over_and_over() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let (relay, clock, live, dead) = relay(&t);
+    for number in 0..700 {
+        write(&t, &format!("dead.{number}"), None).await;
+    }
+    write(&t, "live.a", None).await;
+    let outcome = within(relay.flush(100_000)).await.unwrap();
+    assert_eq!(
+        (outcome.claimed, outcome.released),
+        (600, 600),
+        "as many as can be left out, and a batch more"
+    );
+    assert_eq!(relay.poll_once().await.unwrap().claimed, 0, "everything waits");
+    clock.advance(SECOND);
+    dead.recover();
+    let outcome = within(relay.flush(100_000)).await.unwrap();
+    assert_eq!(
+        (outcome.delivered, dead.take().len(), live.take().len()),
+        (701, 700, 1)
+    );
 }

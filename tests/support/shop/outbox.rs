@@ -1,11 +1,12 @@
-//! Outboxes of the shop's own. Two are on the built-in one's table: the wakeup of the built-in one is the whole process's, theirs
+//! Outboxes of the shop's own. Three are on the built-in one's table: the wakeup of the built-in one is the whole process's, theirs
 //! are the tests'. The others have tables of their own, with columns of their own.
 
 use std::sync::{Arc, LazyLock};
 
-use hare_seaorm::InProcessWakeup;
-use hare_seaorm::wakeup::OutboxWakeup;
+use hare_seaorm::wakeup::{OutboxWakeup, Signals, WakeupError};
+use hare_seaorm::{ConfigError, InProcessWakeup};
 use hare_seaorm_migration::OutboxTable;
+use sea_orm::{DatabaseConnection, DbBackend, Statement};
 use sea_orm_migration::prelude::{ColumnDef, SchemaManager};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -21,6 +22,12 @@ pub mod recording {
 /// Its wakeup refuses every database.
 pub mod refusing {
     #[hare_seaorm::outbox_event(table_name = "hare_outbox", wakeup = super::refused)]
+    pub struct Model {}
+}
+
+/// Its wakeup is the one that a [`Notifying`] was given.
+pub mod notifying {
+    #[hare_seaorm::outbox_event(table_name = "hare_outbox", wakeup = super::given)]
     pub struct Model {}
 }
 
@@ -95,6 +102,54 @@ fn refused() -> Arc<dyn OutboxWakeup> {
         refuses: true,
         ..Default::default()
     })
+}
+
+static GIVEN: std::sync::Mutex<Option<Arc<dyn OutboxWakeup>>> = std::sync::Mutex::new(None);
+
+fn given() -> Arc<dyn OutboxWakeup> {
+    Arc::new(Given)
+}
+
+/// Passes everything to the wakeup that is given at that moment: an outbox has one for as long as the process lives.
+struct Given;
+
+impl Given {
+    fn wakeup(&self) -> Arc<dyn OutboxWakeup> {
+        let given = GIVEN.lock().expect("no test panics in here");
+        given.clone().expect("a `Notifying` is held")
+    }
+}
+
+#[async_trait::async_trait]
+impl OutboxWakeup for Given {
+    async fn signal(&self, topics: &[String]) -> Result<(), WakeupError> {
+        self.wakeup().signal(topics).await
+    }
+    fn in_transaction(&self, backend: DbBackend, topics: &[String]) -> Option<Statement> {
+        self.wakeup().in_transaction(backend, topics)
+    }
+    fn check(&self, backend: DbBackend) -> Result<(), ConfigError> {
+        self.wakeup().check(backend)
+    }
+    async fn listen(&self, db: &DatabaseConnection, signals: &Signals) -> Result<(), WakeupError> {
+        self.wakeup().listen(db, signals).await
+    }
+    async fn close(&self) {
+        self.wakeup().close().await;
+    }
+}
+
+/// Gives the outbox [`notifying`] its wakeup, for as long as it is held. One at a time in a process.
+#[derive(Debug)]
+pub struct Notifying(#[expect(dead_code, reason = "the turn")] MutexGuard<'static, ()>);
+
+impl Notifying {
+    pub async fn through(wakeup: Arc<dyn OutboxWakeup>) -> Self {
+        static TURN: Mutex<()> = Mutex::const_new(());
+        let turn = TURN.lock().await;
+        *GIVEN.lock().expect("no test panics in here") = Some(wakeup);
+        Self(turn)
+    }
 }
 
 /// What the wakeup of [`recording`] heard. One at a time in a process, so that no test hears another's.

@@ -52,3 +52,4 @@ widget!(
     outbox = crate::shop::outbox::refusing::Entity,
     payload = "before_and_after"
 );
+widget!(notified, outbox = crate::shop::outbox::notifying::Entity);
