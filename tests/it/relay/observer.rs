@@ -16,13 +16,16 @@ use super::bench::{
 };
 use super::logs;
 
-/// What was told, with the row as it was at that moment.
+/// Reports, each with the row as it was when it was told.
+type Reports<R> = Arc<Mutex<Vec<(R, Option<Model>)>>>;
+
+/// What was told.
 #[derive(Debug, Clone, Default)]
 struct Told {
     db: Option<DatabaseConnection>,
-    delivered: Arc<Mutex<Vec<(Delivered, Option<Model>)>>>,
-    failed: Arc<Mutex<Vec<(Failed, Option<Model>)>>>,
-    dead_lettered: Arc<Mutex<Vec<(DeadLettered, Option<Model>)>>>,
+    delivered: Reports<Delivered>,
+    failed: Reports<Failed>,
+    dead_lettered: Reports<DeadLettered>,
 }
 
 impl Told {
