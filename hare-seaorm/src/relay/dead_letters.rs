@@ -144,8 +144,8 @@ impl<E: OutboxEntity> DeadLetters<'_, E> {
     /// # Cancel safety
     /// Dropped half-way, a part of them is retried, and relays find it at their next poll.
     pub async fn retry(&self, filter: &DeadLetterFilter) -> Result<u64, Error> {
-        let wakeup = self.relay.checked()?;
         let selection = self.selection(filter, filter.problems())?;
+        let wakeup = self.relay.checked()?;
         let store = self.store();
         let mut topics = Signalled::default();
         let retried = each_batch(&store, selection, async |places: &[Place]| {

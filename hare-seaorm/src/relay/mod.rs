@@ -1,7 +1,9 @@
-//! The relay: takes events out of the outbox and hands them to a delivery, at least once each and in the order of their keys.
+//! The relay: takes events out of the outbox and hands them to a delivery, at least once each and in the order of their keys;
+//! and what an operator does with the queue: [dead letters](DeadLetters), [cleanups](OutboxRelay::cleanup_published), the
+//! [backlog](OutboxRelay::backlog), [observers](RelayObserver).
 //!
-//! `claim -> deliver -> settle`, over and over. A claim leases events ([`crate::store::claim`] says which, and why that keeps
-//! their order), lanes are delivered in rounds ([`deliver`]), outcomes recorded by one statement each ([`settle`]).
+//! `claim -> deliver -> settle`, over and over. A claim leases events (`store::claim` says which, and why that keeps their
+//! order), lanes are delivered in rounds (`deliver`), outcomes recorded by one statement each (`settle`).
 //!
 //! Invariant: between a claim and its settling nothing is held but leases, so a relay that dies at any point loses nothing:
 //! its leases end, and its events are delivered again.

@@ -6,3 +6,4 @@ mod idempotency;
 mod many;
 mod own;
 mod payload;
+mod status;

@@ -1,5 +1,6 @@
 //! What the library logs, for the whole process: a test looks for the ids of its own events.
 
+use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
 use std::sync::{Mutex, Once};
 
@@ -9,31 +10,45 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
-/// One event of the log, its fields in one text.
+/// One event of the log, its fields in one text too.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pub(super) level: Level,
+    pub(super) name: &'static str,
+    pub(super) fields: BTreeMap<&'static str, String>,
     pub(super) text: String,
 }
 
 struct Keep;
 
-struct Text(String);
+#[derive(Default)]
+struct Fields {
+    text: String,
+    each: BTreeMap<&'static str, String>,
+}
 
-impl Visit for Text {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = write!(self.0, "{field}={value:?} ");
+        let _ = write!(self.text, "{field}={value:?} ");
+        self.each.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &value);
+        self.each.insert(field.name(), value.to_owned());
     }
 }
 
 impl<S: Subscriber> Layer<S> for Keep {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target().starts_with("hare_seaorm") {
-            let mut text = Text(String::new());
-            event.record(&mut text);
+            let mut fields = Fields::default();
+            event.record(&mut fields);
             LINES.lock().unwrap().push(Line {
                 level: *event.metadata().level(),
-                text: text.0,
+                name: event.metadata().name(),
+                fields: fields.each,
+                text: fields.text,
             });
         }
     }

@@ -5,15 +5,20 @@
     reason = "helpers of tests may panic like tests"
 )]
 
+mod backlog;
 mod bench;
 mod cancel;
 mod claim;
+mod cleanup;
 mod concurrency;
 mod crash;
+mod dead_letters;
 mod deliver;
 mod lease;
 mod lifecycle;
 mod logs;
+mod observer;
+mod policy;
 mod router;
 mod routes;
 mod settle;
