@@ -204,7 +204,7 @@ impl OutboxWakeup for ListenNotifyWakeup {
             Ok::<_, DbErr>(())
         });
         if let Err(error) = sent.await {
-            tracing::warn!(error = %error, "gathered notifications may not have been sent");
+            tracing::warn!(name: "hare.notification_lost", error = %error, "gathered notifications may not have been sent");
         }
     }
 }
