@@ -60,40 +60,56 @@ mod tests {
         }
     }
 
-    /// Level and name of everything that the library logs.
-    fn logged() -> BTreeSet<(String, String)> {
+    /// Level, name and sorted fields of an event.
+    type Listed = (String, String, Vec<String>);
+
+    fn listed<'a>(level: &str, name: &str, fields: impl Iterator<Item = &'a str>) -> Listed {
+        let mut fields: Vec<String> = fields
+            .map(|field| field.trim().trim_matches(['`', '?', '%']).to_owned())
+            .filter(|field| !field.is_empty())
+            .collect();
+        fields.sort();
+        (level.to_uppercase(), name.to_owned(), fields)
+    }
+
+    /// Everything that the library logs.
+    fn logged() -> BTreeSet<Listed> {
         let mut files = Vec::new();
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
-        let mut logged = BTreeSet::new();
+        let mut all = BTreeSet::new();
         for file in files.iter().filter(|file| !file.ends_with("logs.rs")) {
             let text = std::fs::read_to_string(file).unwrap();
             for level in ["error", "warn", "info", "debug", "trace"] {
                 for (at, call) in text.match_indices(&format!("tracing::{level}!(")) {
                     let arguments = text[at + call.len()..].trim_start();
-                    let name = arguments
+                    let (name, rest) = arguments
                         .strip_prefix("name: \"")
                         .and_then(|rest| rest.split_once('"'))
                         .unwrap_or_else(|| {
                             panic!("an event without a name in {}: {arguments:.60}", file.display())
-                        })
-                        .0;
-                    logged.insert((level.to_uppercase(), name.to_owned()));
+                        });
+                    // Up to the message.
+                    let fields = rest.split('"').next().unwrap().split(',');
+                    all.insert(listed(
+                        level,
+                        name,
+                        fields.map(|field| field.split('=').next().unwrap()),
+                    ));
                 }
             }
         }
-        logged
+        all
     }
 
     // catalogue L4
     #[test]
-    fn the_table_lists_every_event_that_is_logged_with_its_level() {
-        let table: BTreeSet<(String, String)> = include_str!("docs/logs.md")
+    fn the_table_lists_every_event_that_is_logged_with_its_level_and_fields() {
+        let table: BTreeSet<Listed> = include_str!("docs/logs.md")
             .lines()
-            .filter_map(|line| line.strip_prefix("| `hare."))
+            .filter(|line| line.starts_with("| `hare."))
             .map(|line| {
-                let mut cells = line.split('|').map(str::trim);
-                let name = format!("hare.{}", cells.next().unwrap().trim_end_matches('`'));
-                (cells.next().unwrap().to_owned(), name)
+                let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+                listed(cells[2], cells[1].trim_matches('`'), cells[3].split(','))
             })
             .collect();
         assert_eq!(table, logged());

@@ -135,8 +135,9 @@ impl<E: OutboxEntity> DeadLetters<'_, E> {
     /// Makes dead letters pending again, with all their attempts before them and due at once, and answers how many. The error
     /// of the last failure stays in the row. Relays are woken, this one and those that the outbox's wakeup reaches.
     ///
-    /// The order of its key stands: what waited behind a dead letter is delivered after it. Only where the
-    /// [policy](super::DeadLetterPolicy) let the key go on without it, it arrives after events that were written later.
+    /// The order of its key stands: what waited behind a dead letter is delivered after it. **Not** where the
+    /// [policy](super::DeadLetterPolicy) let the key go on without it: such an event arrives after ones that were written later,
+    /// perhaps while one of them is being delivered, and from now on holds back its key again.
     ///
     /// # Errors
     /// [`Error::Config`] for bad options or a bad filter. [`Error::Database`] or [`Error::Retryable`] with a part of them retried:

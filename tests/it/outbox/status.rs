@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hare_seaorm::OutboxMessage;
 use hare_seaorm::outbox::{Entity, Status, enqueue};
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
-use sea_orm::{EntityTrait, PaginatorTrait, QueryFilter};
+use sea_orm::{DbBackend, EntityTrait, PaginatorTrait, QueryFilter, QueryTrait};
 
 on_every_backend! {
     // catalogue R1
@@ -45,5 +45,24 @@ on_every_backend! {
             assert_eq!(found.into_iter().map(|(_, topic)| topic).collect::<Vec<_>>(), topics);
         }
         assert_eq!(by_status.len(), 3);
+    }
+}
+
+// catalogue R1
+#[tokio::test]
+async fn a_status_is_found_by_the_index_that_was_made_for_it() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    for (status, index) in [
+        (Status::Pending, "hare_outbox_pending"),
+        (Status::Published, "hare_outbox_published"),
+        (Status::DeadLettered, "hare_outbox_dead"),
+    ] {
+        let query = Entity::find().filter(status.condition::<Entity>());
+        let plan = format!("EXPLAIN QUERY PLAN {}", query.build(DbBackend::Sqlite).sql);
+        let detail: String = t.rows(&plan).await[0].try_get("", "detail").unwrap();
+        assert!(
+            detail.contains(&format!("USING INDEX {index} ")) || detail.ends_with(index),
+            "{status}: {detail}"
+        );
     }
 }

@@ -9,9 +9,8 @@ use hare_seaorm::{Error, MemoryDelivery, OutboxRelay};
 use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
 use sea_orm::prelude::Uuid;
-use tokio::sync::Semaphore;
 
-use super::bench::{at, foreign_token, relay, row, sequences, set, within, write, write_keys};
+use super::bench::{Seen, at, foreign_token, relay, row, sequences, set, within, write, write_keys};
 
 /// Makes events dead letters by hand, each failed five times.
 async fn kill(t: &TestDb, dead: &[i64]) {
@@ -67,24 +66,17 @@ on_every_backend! {
         let second = write(&t, "a.two", None).await;
         let third = write(&t, "a.two", None).await;
         let receiver = MemoryDelivery::new();
-        let refused = Arc::new(Semaphore::new(0));
-        let count = Arc::clone(&refused);
-        receiver.fail_when(move |_: &Model| {
-            count.add_permits(1);
-            Some(DeliveryError::failed("refused"))
-        });
+        receiver.fail_when(|_: &Model| Some(DeliveryError::failed("refused")));
+        let mut db = t.another_pool(2).await;
+        let mut seen = Seen::watch(&mut db);
         // This wakeup wakes nobody: the relay's own object does.
         let wakeup = RecordingWakeup::default();
-        let relay = relay(&t.db, receiver.clone()).max_delivery_attempts(1).wakeup(Arc::new(wakeup.clone()));
+        let relay = relay(&db, receiver.clone()).max_delivery_attempts(1).wakeup(Arc::new(wakeup.clone()));
         let handle = relay.start().unwrap();
-        drop(within(refused.acquire_many(3)).await.unwrap());
-        // Recorded once the relay waits again.
-        let dead = async {
-            while listed(&relay, &DeadLetterFilter::all()).await.len() < 3 {
-                tokio::task::yield_now().await;
-            }
-        };
-        within(dead).await;
+        // All have failed, and it has looked once more and found nothing: its next poll is a day away.
+        seen.wait_for("attempts = attempts + 1").await;
+        seen.wait_for("ordering_key IS NULL OR").await;
+        assert_eq!(listed(&relay, &DeadLetterFilter::all()).await, [first, second, third]);
         receiver.recover();
         assert_eq!(relay.dead_letters().retry(&DeadLetterFilter::all()).await.unwrap(), 3);
         assert_eq!(wakeup.take(), [["a.one", "a.two"]]);
