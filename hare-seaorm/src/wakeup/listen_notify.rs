@@ -22,6 +22,7 @@ use tokio::runtime::Handle;
 use super::{OutboxWakeup, Signals, WakeupError};
 use crate::connection::uncut;
 use crate::error::ConfigError;
+use crate::logs::Chain;
 
 /// How long signals are gathered before they are sent.
 const GATHERED: Duration = Duration::from_millis(5);
@@ -204,7 +205,7 @@ impl OutboxWakeup for ListenNotifyWakeup {
             Ok::<_, DbErr>(())
         });
         if let Err(error) = sent.await {
-            tracing::warn!(name: "hare.notification_lost", error = %error, "gathered notifications may not have been sent");
+            tracing::warn!(name: "hare.notification_lost", error = %Chain(&error), "gathered notifications may not have been sent");
         }
     }
 }
@@ -306,7 +307,8 @@ impl Sender {
         let statement = notify(&self.channel, payloads.into_iter().collect());
         if let Err(error) = self.db.execute_raw(statement).await {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                name: "hare.notification_failed",
+                error = %Chain(&error),
                 channel = self.channel,
                 "relays could not be notified; they find the events by polling"
             );
