@@ -62,6 +62,7 @@
 //! |---|---|
 //! | capturing an entity's writes, hooks of your own | [`ChangeCapture`], [`CaptureBehavior`] |
 //! | events of your own | [`outbox::enqueue()`], [`OutboxMessage`] |
+//! | an outbox table of your own, with columns of its own | [`outbox_event`], [`outbox::OutboxEntity`] |
 //! | delivering events | [`OutboxRelay`], [`delivery`] |
 //! | a transaction that wakes the relays when it commits | [`begin`], [`Transaction`], [`wakeup`] |
 //! | what can go wrong | [`Error`], [`Error::find`] |
