@@ -314,7 +314,10 @@ impl FieldAttributes {
 pub(crate) fn behavior_root(arguments: proc_macro2::TokenStream, errors: &mut Accumulator) -> Path {
     let mut root = default_root();
     let mut keys = Keys::default();
-    for (word, meta) in argument_keys(arguments, errors) {
+    for argument in argument_keys(arguments, errors) {
+        let Some((word, meta)) = errors.handle(argument) else {
+            continue;
+        };
         keys.seen(&word, meta.path().span());
         if word == "crate" {
             errors
@@ -330,17 +333,13 @@ pub(crate) fn behavior_root(arguments: proc_macro2::TokenStream, errors: &mut Ac
     root
 }
 
-/// The keys that an attribute macro is given.
+/// The keys that an attribute macro is given; the mistakes among them in their place, so that all come in the order of the text.
 pub(crate) fn argument_keys(
     arguments: proc_macro2::TokenStream,
     errors: &mut Accumulator,
-) -> Vec<(String, Meta)> {
+) -> impl Iterator<Item = Result<(String, Meta)>> + use<> {
     let listed = errors.handle_in(|| NestedMeta::parse_meta_list(arguments).map_err(Error::from));
-    listed
-        .into_iter()
-        .flatten()
-        .filter_map(|item| errors.handle_in(|| key(item)))
-        .collect()
+    listed.into_iter().flatten().map(key)
 }
 
 /// Which keys were given, and where.

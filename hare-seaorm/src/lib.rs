@@ -61,8 +61,11 @@
 //! | for | see |
 //! |---|---|
 //! | capturing an entity's writes, hooks of your own | [`ChangeCapture`], [`CaptureBehavior`] |
-//! | events of your own | [`outbox::enqueue()`], [`OutboxMessage`] |
+//! | events of your own, one or many, with idempotency keys, delayed | [`outbox::enqueue()`], [`outbox::enqueue_many()`], [`OutboxMessage`] |
+//! | an outbox table of your own, with columns of its own | [`outbox_event`], [`outbox::OutboxEntity`] |
 //! | delivering events, each topic where it belongs | [`OutboxRelay`], [`delivery`], [`TopicRouter`] |
+//! | dead letters, cleanups, the backlog | [`OutboxRelay::dead_letters`], [`OutboxRelay::cleanup_published`], [`OutboxRelay::backlog`] |
+//! | metrics, alarms, logs | [`relay::RelayObserver`], [`logs`] |
 //! | a transaction that wakes the relays when it commits | [`begin`], [`Transaction`], [`wakeup`] |
 //! | what can go wrong | [`Error`], [`Error::find`] |
 //! | a connection type of your own | [`connection::register`] |

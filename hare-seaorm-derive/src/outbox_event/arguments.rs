@@ -56,7 +56,10 @@ impl Arguments {
         // A mistake among them may be what became of the table's name.
         let mut mistakes = Error::accumulator();
         let mut keys = Keys::default();
-        for (word, meta) in argument_keys(arguments, &mut mistakes) {
+        for argument in argument_keys(arguments, &mut mistakes) {
+            let Some((word, meta)) = mistakes.handle(argument) else {
+                continue;
+            };
             keys.seen(&word, meta.path().span());
             mistakes.handle_in(|| read.argument(&word, &meta));
         }

@@ -33,7 +33,71 @@ pub(crate) const LIBRARY_COLUMNS: [&str; 19] = [
     "dead_lettered_at",
 ];
 
-/// An outbox table.
+/// An outbox table: the built-in one, or one of your own, beside it, with columns and relations of its own.
+///
+/// An outbox of your own is made with [`outbox_event`](macro@crate::outbox_event), its table by a migration of your own:
+///
+/// ```
+/// mod billing_outbox {
+///     use std::sync::Arc;
+///
+///     use hare_seaorm::{InProcessWakeup, OutboxWakeup};
+///
+///     #[hare_seaorm::outbox_event(table_name = "billing_outbox", wakeup = wakeup)]
+///     pub struct Model {
+///         pub origin: String,
+///     }
+///
+///     fn wakeup() -> Arc<dyn OutboxWakeup> {
+///         Arc::new(InProcessWakeup::new())
+///     }
+/// }
+///
+/// mod invoice {
+///     use hare_seaorm::ChangeCapture;
+///     use sea_orm::entity::prelude::*;
+///
+///     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+///     #[sea_orm(table_name = "invoice")]
+///     #[hare(capture(app = "billing", outbox = super::billing_outbox::Entity))]
+///     pub struct Model {
+///         #[sea_orm(primary_key)]
+///         pub id: i32,
+///         pub total: i64,
+///     }
+///
+///     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+///     pub enum Relation {}
+/// }
+///
+/// use hare_seaorm::{MemoryDelivery, OutboxRelay};
+/// use hare_seaorm_migration::OutboxTable;
+/// use sea_orm::{ConnectOptions, ConnectionTrait, Database, Schema, Set};
+/// use sea_orm_migration::prelude::{ColumnDef, SchemaManager};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let db = Database::connect(ConnectOptions::new("sqlite::memory:").max_connections(1).to_owned()).await?;
+/// # let manager = &SchemaManager::new(&db);
+/// // In a migration:
+/// OutboxTable::new("billing_outbox")
+///     .column(ColumnDef::new("origin").string().not_null().default("till"))
+///     .create(manager)
+///     .await?;
+/// # db.execute(&Schema::new(db.get_database_backend()).create_table_from_entity(invoice::Entity)).await?;
+///
+/// let delivery = MemoryDelivery::<billing_outbox::Model>::default();
+/// let relay = OutboxRelay::for_outbox::<billing_outbox::Entity>(db.clone(), delivery.clone()).start()?;
+///
+/// let new = invoice::ActiveModel { total: Set(995), ..Default::default() };
+/// new.insert(&db).await?;
+///
+/// delivery.wait_for(1).await;
+/// assert_eq!(delivery.events()[0].origin, "till");
+/// relay.stop().await;
+/// # Ok(())
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an outbox",
     label = "not an outbox entity",
