@@ -28,7 +28,8 @@ use one_by_one::one_by_one;
 pub(crate) use one_by_one::panic_text;
 pub use router::TopicRouter;
 
-/// Sends events to one place. Implement [`deliver`](Self::deliver); the rest has defaults that are right for one-by-one sends.
+/// Sends events to one place. Implement [`deliver`](Self::deliver); the rest has defaults that are right for one-by-one sends. A
+/// delivery around another one hands on every method.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an `OutboxDelivery`",
     note = "wrap an async function with `CallableDelivery::new`, or implement the trait with `#[async_trait]`"

@@ -28,44 +28,52 @@ pub(super) async fn claim<E: OutboxEntity>(
     store.claim(request).await
 }
 
-/// A part of a poll: a claim, under a token of its own.
+/// A part of a poll.
 #[derive(Debug)]
 pub(super) struct Share {
-    pub(super) request: Request,
+    /// The most events.
+    most: usize,
+    narrowing: Narrowing,
     /// The receiver that it asks whether it is back.
     pub(super) probed: Option<Receiver>,
 }
 
-/// The claims of a poll, of at most `limit` events together: one event for each receiver that is to be asked again, and the
-/// rest of what may be claimed. None while nothing may.
-pub(super) fn shares(options: &RelayOptions, allowance: Allowance, limit: usize) -> Vec<Share> {
-    let share = |limit: usize, narrowing, probed| Share {
-        request: Request {
-            limit,
-            lane_length: options.lane_length().min(limit),
-            topics: options.topics.filter(),
-            narrowing,
-            lease: options.lease,
-            name: options.name.clone(),
-            token: Uuid::now_v7(),
-        },
-        probed,
-    };
-    let anything = Narrowing::Without(Vec::new());
-    let mut shares = match allowance {
+/// The shares of a poll: one event of each receiver that is to be asked again, then the rest of what may be claimed. None while
+/// nothing may.
+pub(super) fn shares(allowance: Allowance) -> Vec<Share> {
+    match allowance {
         Allowance::Full { without, probes } => {
-            let asking = probes.len().min(limit);
-            let mut shares: Vec<Share> = probes
-                .into_iter()
-                .take(asking)
-                .map(|probe| share(1, Narrowing::Only(probe.topics), Some(probe.receiver)))
-                .collect();
-            shares.push(share(limit - asking, Narrowing::Without(without), None));
-            shares
+            let probes = probes.into_iter().map(|probe| Share {
+                most: 1,
+                narrowing: Narrowing::Only(probe.topics),
+                probed: Some(probe.receiver),
+            });
+            let rest = Share {
+                most: usize::MAX,
+                narrowing: Narrowing::Without(without),
+                probed: None,
+            };
+            probes.chain([rest]).collect()
         }
-        Allowance::Probe => vec![share(limit.min(1), anything, Some(None))],
+        Allowance::Probe => vec![Share {
+            most: 1,
+            narrowing: Narrowing::Without(Vec::new()),
+            probed: Some(None),
+        }],
         Allowance::None { .. } => Vec::new(),
-    };
-    shares.retain(|share| share.request.limit > 0);
-    shares
+    }
+}
+
+/// The claim of a share, of at most `limit` events, under a token of its own.
+pub(super) fn request(options: &RelayOptions, share: &Share, limit: usize) -> Request {
+    let limit = limit.min(share.most);
+    Request {
+        limit,
+        lane_length: options.lane_length().min(limit),
+        topics: options.topics.filter(),
+        narrowing: share.narrowing.clone(),
+        lease: options.lease,
+        name: options.name.clone(),
+        token: Uuid::now_v7(),
+    }
 }

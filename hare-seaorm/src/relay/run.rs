@@ -7,10 +7,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::PollOutcome;
 use super::availability::{Allowance, Availability, Receiver, Topics};
-use super::claim::{self, Share};
+use super::claim;
 use super::deliver::{Rules, Unreachable, deliver};
 use super::lane::{Claim, Lane, arrange};
 use super::lease::{Held, Renewal};
@@ -141,14 +142,24 @@ impl<E: OutboxEntity> Runner<E> {
         let allowance = self.availability.allowance(self.store.clock().monotonic());
         let mut sum = PollOutcome::default();
         let mut first_error = Ok(());
-        let mut serving = Vec::new();
+        let (mut serving, mut left) = (Vec::new(), limit);
         // One after the other: on MariaDB a claim skips what another is just looking at.
-        for share in claim::shares(&self.options, allowance, limit) {
-            let waited_for = self.availability.waited_for();
+        for share in claim::shares(allowance) {
+            let request = claim::request(&self.options, &share, left);
+            if request.limit == 0 {
+                break;
+            }
+            let mut waited_for = self.availability.waited_for();
+            if let Some(probed) = share.probed {
+                waited_for.remove(&probed);
+            }
             let claimed_from = self.store.clock().monotonic();
-            match claim::claim(&self.store, &share.request).await {
+            match claim::claim(&self.store, &request).await {
                 Ok(claimed) if claimed.rows.is_empty() => {}
-                Ok(claimed) => serving.push(self.serve(share, claimed, claimed_from, waited_for, stop)),
+                Ok(claimed) => {
+                    left = left.saturating_sub(claimed.rows.len());
+                    serving.push(self.serve(request.token, claimed, claimed_from, waited_for, stop));
+                }
                 Err(error) => {
                     first_error = Err(error);
                     break;
@@ -164,20 +175,16 @@ impl<E: OutboxEntity> Runner<E> {
         first_error.map(|()| sum)
     }
 
-    /// Delivers what a share of a poll claimed, and records the outcomes. Sends nothing to receivers that are `waited_for`,
-    /// unless the share asks whether it is back.
+    /// Delivers what a share of a poll claimed, and records the outcomes. Sends nothing to receivers that are `waited_for`.
     async fn serve(
         &self,
-        share: Share,
+        token: Uuid,
         claimed: Claimed<E::Model>,
         claimed_from: Instant,
-        mut waited_for: BTreeSet<Receiver>,
+        waited_for: BTreeSet<Receiver>,
         stop: &Stop,
     ) -> Result<PollOutcome, Error> {
-        let (store, options, request) = (&self.store, &self.options, &share.request);
-        if let Some(probed) = share.probed {
-            waited_for.remove(&probed);
-        }
+        let (store, options) = (&self.store, &self.options);
         let count = claimed.rows.len();
         let arranged = arrange(claimed.rows);
         let met = self.topics_of(&arranged.lanes);
@@ -186,7 +193,7 @@ impl<E: OutboxEntity> Runner<E> {
         let held = Arc::new(Held::new(ours, claimed_from + options.lease));
         let renewal = Renewal::start(
             store.clone(),
-            request.token,
+            token,
             Arc::clone(&held),
             claimed_from,
             options.lease,
@@ -221,15 +228,7 @@ impl<E: OutboxEntity> Runner<E> {
             policies: &options.dead_letter_policies,
         };
         let observed = self.observer.as_ref().map(|_| claimed_from);
-        let settled = settle(
-            store,
-            request.token,
-            verdicts,
-            arranged.unreadable,
-            rules,
-            observed,
-        )
-        .await;
+        let settled = settle(store, token, verdicts, arranged.unreadable, rules, observed).await;
         if let Some(observer) = &self.observer {
             tell(
                 &**observer,

@@ -1,6 +1,7 @@
 //! One receiver of several that cannot be reached: only its events wait.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hare_seaorm::delivery::DeliveryError;
@@ -109,6 +110,73 @@ on_every_backend! {
         assert_eq!(relay.flush(100).await.unwrap().delivered, 4);
         assert_eq!(sequences(&dead.take()), [all[1], all[4]]);
         assert_eq!(sequences(&live.take()), [all[2], all[5]]);
+    }
+
+    async fn a_route_that_nothing_is_left_for_takes_no_share_of_a_batch(t: TestDb) {
+        let (relay, clock, live, dead) = relay(&t);
+        let relay = relay.batch_size(1);
+        let gone = write(&t, "dead.a", None).await;
+        assert_eq!(relay.poll_once().await.unwrap().released, 1);
+        // Another relay reached it.
+        set(&t, gone, &format!("published_at = {}", at(&t, 0.0))).await;
+        clock.advance(MINUTE);
+        write_all(&t, "live.a", 2).await;
+        assert_eq!(relay.flush(100).await.unwrap().delivered, 2);
+        assert_eq!(live.take().len(), 2);
+        dead.recover();
+        write_all(&t, "dead.a", 1).await;
+        write_all(&t, "dead.b", 1).await;
+        assert_eq!(relay.flush(100).await.unwrap().delivered, 2);
+    }
+
+    // catalogue I4
+    async fn keys_stay_in_order_while_routes_come_and_go_under_two_relays(t: TestDb) {
+        let is_away = Arc::new(AtomicBool::new(false));
+        let delivered = Arc::new(Mutex::new(Vec::new()));
+        let clock = TestClock::new();
+        let relay = || {
+            let notes = || {
+                let delivered = Arc::clone(&delivered);
+                move |event: &Model| {
+                    delivered.lock().unwrap().push((event.ordering_key.clone(), event.sequence));
+                    None
+                }
+            };
+            let (live, dead) = (MemoryDelivery::new(), MemoryDelivery::new());
+            live.fail_when(notes());
+            let (note, is_away) = (notes(), Arc::clone(&is_away));
+            dead.fail_when(move |event| if is_away.load(Ordering::SeqCst) { away(event) } else { note(event) });
+            let router = TopicRouter::new().route("live.*", live).route("dead.*", dead);
+            super::super::bench::relay(&t.db, router).clock(clock.clone()).batch_size(10).lane_length(4)
+        };
+        let (one, two) = (relay(), relay());
+        // Not random, but without a pattern that fits the batches.
+        let mixed = |number: usize| (number * number + number / 7) % 11;
+        for number in 0..120 {
+            let topic = ["live.a", "dead.a", "live.b", "dead.b"][mixed(number) % 4];
+            let key = ["k", "l", "m", "n", "o"][mixed(number + 3) % 5];
+            write(&t, topic, Some(key)).await;
+        }
+        for round in 0.. {
+            is_away.store(round % 5 < 3, Ordering::SeqCst);
+            clock.advance(Duration::from_millis(700));
+            let (first, second) = tokio::join!(one.poll_once(), two.poll_once());
+            assert_eq!((first.unwrap().failed, second.unwrap().failed), (0, 0));
+            if delivered.lock().unwrap().len() == 120 {
+                break;
+            }
+            assert!(round < 500, "everything is delivered in the end");
+        }
+        let mut delivered = delivered.lock().unwrap().clone();
+        let as_delivered = delivered.clone();
+        delivered.sort_by_key(|(_, sequence)| *sequence);
+        for key in ["k", "l", "m", "n", "o"] {
+            let of = |all: &[(Option<String>, i64)]| -> Vec<i64> {
+                all.iter().filter(|(of, _)| of.as_deref() == Some(key)).map(|(_, sequence)| *sequence).collect()
+            };
+            assert_eq!(of(&as_delivered), of(&delivered), "the key {key}");
+        }
+        assert!(t.outbox().await.iter().all(|row| row.published_at.is_some() && row.attempts == 0));
     }
 
     async fn a_flush_delivers_what_it_can_and_ends(t: TestDb) {
