@@ -66,7 +66,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// [`close`](OutboxWakeup::close) sends it.
 ///
 /// In a plain SeaORM transaction nobody sees the commit, so the notification is a statement of the transaction: heard when it
-/// commits, never if it is rolled back, and each topic once.
+/// commits, never if it is rolled back, and each topic once. Such a transaction cannot be prepared for a commit in two phases.
 ///
 /// # How a relay listens
 ///
