@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::Visibility;
+use syn::spanned::Spanned;
 
 use super::columns::Column;
 use super::private;
@@ -148,8 +149,13 @@ impl Capture<'_> {
     fn json_with(&self) -> TokenStream {
         let private = private(&self.attributes.root);
         let forms = self.stored.iter().filter_map(|column| {
-            let (function, field, name) = (column.json_with.as_ref()?, &column.ident, &column.field);
-            Some(quote!((#name, |model: &Model| #private::json_form(#name, &#function(&model.#field)))))
+            let (function, name) = (column.json_with.as_ref()?, &column.field);
+            let mut field = column.ident.clone();
+            field.set_span(function.span());
+            // At the function's name: what is wrong with it is told there.
+            let form = quote_spanned!(function.span()=> &#function(&model.#field));
+            let form = quote_spanned!(function.span()=> #private::json_form(#name, #form));
+            Some(quote!((#name, |model: &Model| #form)))
         });
         quote!(&[#(#forms),*])
     }

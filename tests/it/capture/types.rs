@@ -280,7 +280,7 @@ on_every_backend! {
         assert_eq!(t.event().await.payload["after"], serde_json::json!({"id": 2, "type": "cash"}));
     }
 
-    // catalogue B15
+    // catalogue B8, B15
     async fn a_value_that_has_no_form_fails_the_write(t: TestDb) {
         t.create_table(money::Entity).await;
         let row = named_money::ActiveModel { price: Set(1), r#type: Set(Some("none".into())), ..Default::default() };
@@ -288,5 +288,102 @@ on_every_backend! {
         let ours = hare_seaorm::Error::find(&error).expect("an error of ours");
         assert!(matches!(ours, hare_seaorm::Error::Validation { what, .. } if what == "the column `type`"), "{ours:?}");
         assert_eq!((t.count("money").await, t.count("hare_outbox").await), (0, 0));
+    }
+}
+
+/// Columns whose values are made of others.
+mod nested {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Part {
+        #[serde(rename = "partNo")]
+        pub number: i32,
+        pub tags: (String, bool),
+    }
+
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
+    pub struct Parts(pub Vec<Part>);
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "nested")]
+    #[hare(capture(app = "shop"))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        pub price: i32,
+        pub parts: Parts,
+        /// Made by the database.
+        pub gross: Option<i32>,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
+
+/// A range, which SeaORM knows as text only.
+mod seats {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, ChangeCapture)]
+    #[sea_orm(table_name = "seats")]
+    #[hare(capture(app = "shop"))]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i32,
+        #[sea_orm(
+            column_type = "custom(\"int4range\")",
+            select_as = "text",
+            save_as = "int4range"
+        )]
+        #[hare(json_with = range)]
+        pub taken: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    fn range(text: &str) -> serde_json::Value {
+        let inside = text.trim_matches(['[', ']', '(', ')']);
+        let (lower, upper) = inside.split_once(',').unwrap_or_default();
+        serde_json::json!({
+            "lower": lower.parse::<i32>().ok(),
+            "upper": upper.parse::<i32>().ok(),
+            "lower_inc": text.starts_with('['),
+            "upper_inc": text.ends_with(']'),
+            "is_empty": text == "empty",
+        })
+    }
+}
+
+on_every_backend! {
+    // catalogue B14
+    async fn lists_of_structs_and_generated_columns_have_the_form_of_what_they_hold(t: TestDb) {
+        let (key, json) = match t.backend {
+            Backend::Postgres => ("serial PRIMARY KEY", "json"),
+            Backend::MariaDb => ("int AUTO_INCREMENT PRIMARY KEY", "json"),
+            Backend::Sqlite => ("integer PRIMARY KEY", "json_text"),
+        };
+        t.execute(&format!(
+            "CREATE TABLE nested (id {key}, price int NOT NULL, parts {json} NOT NULL, gross int GENERATED ALWAYS AS (price * 2) STORED)"
+        )).await;
+        let part = |number| nested::Part { number, tags: ("new".to_owned(), true) };
+        let row = nested::ActiveModel { price: Set(21), parts: Set(nested::Parts(vec![part(1), part(2)])), ..Default::default() };
+        row.insert(&t.db).await.unwrap();
+        let parts = json!([{"partNo": 1, "tags": ["new", true]}, {"partNo": 2, "tags": ["new", true]}]);
+        assert_eq!(t.event().await.payload["after"], json!({"id": 1, "price": 21, "parts": parts, "gross": 42}));
+    }
+}
+
+on_backends! { [postgres]
+    // catalogue B14, B15
+    async fn a_range_has_the_form_that_its_function_gives(t: TestDb) {
+        t.execute("CREATE TABLE seats (id serial PRIMARY KEY, taken int4range NOT NULL)").await;
+        seats::ActiveModel { taken: Set("[1,4]".to_owned()), ..Default::default() }.insert(&t.db).await.unwrap();
+        let range = json!({"lower": 1, "upper": 5, "lower_inc": true, "upper_inc": false, "is_empty": false});
+        assert_eq!(t.event().await.payload["after"], json!({"id": 1, "taken": range}));
     }
 }

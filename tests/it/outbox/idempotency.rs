@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hare_seaorm::outbox::{self, Enqueued, enqueue};
-use hare_seaorm::{Error, OutboxMessage};
+use hare_seaorm::{Error, MemoryDelivery, OutboxMessage, OutboxRelay};
 use hare_seaorm_tests::database::until_someone_waits_for_a_lock;
 use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Backend, Shop, TestDb, on_backends, on_every_backend};
@@ -84,6 +84,18 @@ on_every_backend! {
         }
     }
 
+    // catalogue D7
+    async fn cleaning_up_frees_the_key(t: TestDb) {
+        let first = enqueue(&t.db, message("t", "k")).await.unwrap().event;
+        let relay = OutboxRelay::new(t.db.clone(), MemoryDelivery::new());
+        relay.flush(10).await.unwrap();
+        assert!(!enqueue(&t.db, message("t", "k")).await.unwrap().is_new);
+        // By the database's clock, which on SQLite has milliseconds.
+        while relay.cleanup_published(std::time::Duration::ZERO).await.unwrap() == 0 {}
+        let again = enqueue(&t.db, message("t", "k")).await.unwrap();
+        assert!(again.is_new && again.event.id != first.id);
+    }
+
     // catalogue D8, D14
     async fn only_the_key_is_deduplicated(t: TestDb) {
         let first = enqueue(&t.db, message("taken", "k1")).await.unwrap().event;
@@ -144,7 +156,7 @@ on_every_backend! {
         assert_eq!(t.count("hare_outbox").await, i64::try_from(keys.len()).unwrap());
     }
 
-    // catalogue A4, C10
+    // catalogue A4, C10, P4
     async fn a_key_is_neither_empty_nor_longer_than_255_characters(t: TestDb) {
         assert!(enqueue(&t.db, message("t", &"ä".repeat(255))).await.unwrap().is_new);
         for key in [String::new(), "ä".repeat(256), "k".repeat(1_000_000)] {

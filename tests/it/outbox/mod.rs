@@ -6,4 +6,5 @@ mod idempotency;
 mod many;
 mod own;
 mod payload;
+mod refusals;
 mod status;

@@ -95,7 +95,7 @@ on_every_backend! {
         }
     }
 
-    // catalogue J4
+    // catalogue J4, R7
     async fn a_failing_event_stops_no_other(t: TestDb) {
         let [failing, behind, other, free] = write_keys(&t, ["a", "a", "b", ""]).await;
         let receiver = MemoryDelivery::new();
