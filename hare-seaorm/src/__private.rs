@@ -5,7 +5,7 @@ pub use futures_util::future::BoxFuture;
 pub use sea_orm;
 pub use uuid::Uuid;
 
-pub use crate::capture::declaration::{json_form, name_of_module};
+pub use crate::capture::declaration::{json_form, name_of_module, sensitive_key};
 pub use crate::capture::{
     CaptureBehavior, CapturedEntity, Declaration, JsonForm, OnPool, Operations, Payload, Piece, Strategy,
     hooks, write,

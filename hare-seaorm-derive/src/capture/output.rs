@@ -96,6 +96,7 @@ impl Capture<'_> {
         let stored = columns(&self.stored);
         let held = columns(&self.held);
         let json_with = self.json_with();
+        let sensitive = columns(self.stored.iter().filter(|column| column.sensitive));
         let topic = match &self.attributes.topic {
             Some(template) => self.pieces(template),
             None => self.pieces(&parse(TOPIC, Purpose::Topic).unwrap_or_default()),
@@ -134,6 +135,7 @@ impl Capture<'_> {
                             stored: #stored,
                             held: #held,
                             json_with: #json_with,
+                            refusal: #private::sensitive_key::<Entity>(#sensitive),
                             topic: #topic,
                             ordering_key: #ordering_key,
                             on_pool: #private::OnPool::#on_pool,
@@ -313,8 +315,9 @@ impl Capture<'_> {
     }
 }
 
-fn columns(columns: &[Column]) -> TokenStream {
-    let fields = columns.iter().map(|column| &column.field);
-    let variants = columns.iter().map(|column| &column.variant);
-    quote!(&[#((#fields, Column::#variants)),*])
+fn columns<'a>(columns: impl IntoIterator<Item = &'a Column>) -> TokenStream {
+    let columns = columns
+        .into_iter()
+        .map(|Column { field, variant, .. }| quote!((#field, Column::#variant)));
+    quote!(&[#(#columns),*])
 }

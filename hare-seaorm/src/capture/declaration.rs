@@ -1,9 +1,9 @@
 //! What is captured of an entity, and how its events look. Made by the derive, read by the engine; no SQL.
 
-use sea_orm::{EntityTrait, IdenStatic};
+use sea_orm::{EntityTrait, IdenStatic, PrimaryKeyToColumn};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{ConfigError, Error};
 use crate::json::{JsonText, document_of};
 use crate::outbox::OutboxEntity;
 
@@ -133,6 +133,16 @@ pub fn json_form<T: Serialize + ?Sized>(field: &'static str, value: &T) -> Resul
     document_of(value).map_err(|error| error.into_validation(format!("the column `{field}`")))
 }
 
+/// That a sensitive column is in the primary key. In the expanded format only the entity itself knows its key.
+pub fn sensitive_key<E: EntityTrait>(sensitive: &[(&'static str, E::Column)]) -> Option<ConfigError> {
+    let is_key = |column: &E::Column| E::PrimaryKey::from_column(*column).is_some();
+    let (field, _) = sensitive.iter().find(|(_, column)| is_key(column))?;
+    Some(ConfigError::new(format!(
+        "`sensitive` cannot keep `{field}` of the table `{}` out of events: it is in the primary key, which every event tells as `pk`",
+        E::default().table_name()
+    )))
+}
+
 /// Everything that one `#[hare(capture(...))]` says.
 #[derive(Debug)]
 pub struct Declaration<E: EntityTrait> {
@@ -150,6 +160,8 @@ pub struct Declaration<E: EntityTrait> {
     pub held: &'static [(&'static str, E::Column)],
     /// The functions that give columns of `held` another JSON form than their type's, by their fields' names.
     pub json_with: &'static [(&'static str, JsonForm<E>)],
+    /// What the derive could not see: why nothing may be captured under this declaration.
+    pub refusal: Option<ConfigError>,
     /// The topic's template.
     pub topic: &'static [Piece],
     /// The ordering key's template; `None` is unordered.

@@ -284,3 +284,81 @@ mod text_key {
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
     pub enum Relation {}
 }
+
+/// In the expanded format, where only the entity itself knows its key.
+mod expanded {
+    use hare_seaorm::ChangeCapture;
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Copy, Clone, Default, Debug, DeriveEntity)]
+    pub struct Entity;
+
+    impl EntityName for Entity {
+        fn table_name(&self) -> &'static str {
+            "account"
+        }
+    }
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveModel, DeriveActiveModel, ChangeCapture)]
+    #[hare(capture(app = "shop", unordered))]
+    pub struct Model {
+        #[hare(sensitive)]
+        pub iban: String,
+        pub owner: String,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveColumn)]
+    pub enum Column {
+        Iban,
+        Owner,
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter, DerivePrimaryKey)]
+    pub enum PrimaryKey {
+        Iban,
+    }
+
+    impl PrimaryKeyTrait for PrimaryKey {
+        type ValueType = String;
+
+        fn auto_increment() -> bool {
+            false
+        }
+    }
+
+    impl ColumnTrait for Column {
+        type EntityName = Entity;
+
+        fn def(&self) -> ColumnDef {
+            ColumnType::String(StringLen::N(40)).def()
+        }
+    }
+
+    #[derive(Copy, Clone, Debug, EnumIter)]
+    pub enum Relation {}
+
+    impl RelationTrait for Relation {
+        fn def(&self) -> RelationDef {
+            unreachable!("there is none")
+        }
+    }
+}
+
+on_every_backend! {
+    // catalogue F4
+    async fn a_sensitive_primary_key_that_the_derive_cannot_see_is_refused(t: Shop) {
+        t.create_table(expanded::Entity).await;
+        let new = || expanded::ActiveModel { iban: Set("DE00".to_owned()), owner: Set("Ada".to_owned()) };
+        let change = || expanded::ActiveModel { iban: Unchanged("DE00".to_owned()), owner: Set("Bob".to_owned()) };
+        for error in [
+            new().insert(&t.db).await.unwrap_err(),
+            change().update(&t.db).await.unwrap_err(),
+            change().delete(&t.db).await.unwrap_err(),
+            sea_orm::ActiveModelTrait::update(change(), &t.db).await.unwrap_err(),
+        ] {
+            let ours = Error::find(&error).expect("an error of ours");
+            assert!(matches!(ours, Error::Config(_)) && ours.to_string().contains("`iban` of the table `account`"), "{ours}");
+        }
+        assert_eq!((t.count("account").await, t.count("hare_outbox").await), (0, 0));
+    }
+}

@@ -39,11 +39,15 @@ pub(crate) enum Route {
 /// Decides before anything is written.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a connection type that nobody registered; [`Error::Config`] if the database's driver is
-/// not turned on here, or the outbox's wakeup refuses it.
+/// [`Error::Unsupported`] for a connection type that nobody registered; [`Error::Config`] if the declaration cannot be followed, the
+/// database's driver is not turned on here, or the outbox's wakeup refuses it.
 pub(crate) fn route<E: CapturedEntity>(conn: Conn<'_>, operation: Operation) -> Result<Route, Error> {
-    if !E::declaration().operations.contains(operation) || conn.is_mock() {
+    let declaration = E::declaration();
+    if !declaration.operations.contains(operation) || conn.is_mock() {
         return Ok(Route::Plain);
+    }
+    if let Some(refusal) = &declaration.refusal {
+        return Err(refusal.clone().into());
     }
     if let Kind::Unknown(type_name) = conn.kind() {
         return Err(unknown_connection(type_name));
