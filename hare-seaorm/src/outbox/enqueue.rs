@@ -60,7 +60,7 @@ where
             let writing = async move { Ok(idempotency::write::<E>(Conn::new(&pool), &events).await?) };
             uncut(writing)
                 .await
-                .map_err(|source| Error::found(DURING, source))?
+                .map_err(|source| Error::database(DURING, source))?
         }
         _ => idempotency::write::<E>(conn, &events).await?,
     };
@@ -117,7 +117,7 @@ where
     });
     write
         .await
-        .map_err(|source| Error::found("writing events", source))
+        .map_err(|source| Error::database("writing events", source))
 }
 
 /// Messages with everything checked that can be checked without the database, and who is told of each.
