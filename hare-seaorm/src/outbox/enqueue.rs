@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
 use super::idempotency;
 use super::message::OutboxMessage;
 use super::model::{OutboxEntity, OutboxEvent};
-use crate::connection::{Conn, Kind, check_driver, uncut, unknown_connection};
+use crate::connection::{Conn, Kind, check_driver, in_own_transaction, uncut, unknown_connection};
 use crate::error::Error;
 use crate::store::insert::NewEvent;
 use crate::transaction::{Signalled, Written, atomic, deliver_signals};
@@ -56,11 +56,20 @@ where
     let Prepared { events, wakeups } = Prepared::of(conn, [message])?;
     let mut written = match conn.kind() {
         Kind::Pool(pool) => {
-            let pool = pool.clone();
-            let writing = async move { Ok(idempotency::write::<E>(Conn::new(&pool), &events).await?) };
-            uncut(writing)
+            let written = if conn.backend() == DbBackend::MySql {
+                // There the event is read back by a second statement, whose failure must not leave an event that the caller
+                // takes for unwritten, and writes again.
+                in_own_transaction(pool, None, move |transaction| {
+                    Box::pin(
+                        async move { Ok(idempotency::write::<E>(Conn::own(transaction), &events).await?) },
+                    )
+                })
                 .await
-                .map_err(|source| Error::database(DURING, source))?
+            } else {
+                let pool = pool.clone();
+                uncut(async move { Ok(idempotency::write::<E>(Conn::new(&pool), &events).await?) }).await
+            };
+            written.map_err(|source| Error::database(DURING, source))?
         }
         _ => idempotency::write::<E>(conn, &events).await?,
     };
