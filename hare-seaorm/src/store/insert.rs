@@ -96,8 +96,8 @@ pub(crate) async fn insert_returning<O: OutboxEntity>(
 pub(crate) struct InsertedNew<M> {
     /// Those that were written, by their id.
     pub(crate) new: HashMap<Uuid, M>,
-    /// What the database said of one that was not, where it says anything.
-    pub(crate) refusal: Option<DbErr>,
+    /// What the database said of those that were not, where it says anything.
+    pub(crate) refused: HashMap<Uuid, DbErr>,
 }
 
 /// Adds those of the events, all alike, whose idempotency keys are new, in order. Touches no other row, and waits for another
@@ -114,7 +114,10 @@ pub(crate) async fn insert_new<O: OutboxEntity>(
         let insert = skipping_conflicts::<O>(statement::<O>(conn.backend(), chunk));
         new.extend(run::<O>(conn, insert, chunk).await?);
     }
-    Ok(InsertedNew { new, refusal: None })
+    Ok(InsertedNew {
+        new,
+        refused: HashMap::new(),
+    })
 }
 
 /// MySQL can ignore a conflict only on every unique key alike. So all are tried in one statement, and when that meets a key it
@@ -125,7 +128,7 @@ async fn insert_new_by_halves<O: OutboxEntity>(
 ) -> Result<InsertedNew<O::Model>, DbErr> {
     let mut inserted = InsertedNew {
         new: HashMap::with_capacity(events.len()),
-        refusal: None,
+        refused: HashMap::new(),
     };
     let mut parts: Vec<&[NewEvent]> = chunks(events).rev().collect();
     while let Some(part) = parts.pop() {
@@ -134,11 +137,13 @@ async fn insert_new_by_halves<O: OutboxEntity>(
             Err(error) if !matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_))) => {
                 return Err(error);
             }
-            Err(error) if part.len() == 1 => inserted.refusal = Some(error),
-            Err(_) => {
-                let (first, second) = part.split_at(part.len() / 2);
-                parts.extend([second, first]);
-            }
+            Err(error) => match part {
+                [event] => drop(inserted.refused.insert(event.id, error)),
+                _ => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                }
+            },
         }
     }
     Ok(inserted)
