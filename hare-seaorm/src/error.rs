@@ -121,6 +121,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Retryable { .. } => true,
+            Error::Database { source, .. } if is_lock_timeout(source) => true,
             Error::Database { source, .. }
             | Error::Integrity {
                 source: Some(source), ..
@@ -259,6 +260,28 @@ pub(crate) fn is_invisible_conflict(error: &DbErr) -> bool {
         .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
     {
         return error.code() == "40001" && error.routine() == Some("ExecCheckTupleVisible");
+    }
+    let _ = error;
+    false
+}
+
+/// Whether a statement waited for a lock for as long as it may: PostgreSQL's `lock_not_available`, MySQL's error 1205.
+///
+/// Not among [`Fault`]s, because on MySQL it leaves the transaction as it was.
+fn is_lock_timeout(error: &DbErr) -> bool {
+    #[cfg(feature = "sqlx-postgres")]
+    if sqlx_database_error(error)
+        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
+        .is_some_and(|error| error.code() == "55P03")
+    {
+        return true;
+    }
+    #[cfg(feature = "sqlx-mysql")]
+    if sqlx_database_error(error)
+        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::mysql::MySqlDatabaseError>())
+        .is_some_and(|error| error.number() == 1205)
+    {
+        return true;
     }
     let _ = error;
     false

@@ -39,11 +39,13 @@ pub struct Enqueued<M> {
 /// # Errors
 /// Before anything is written: [`Error::Validation`] for a topic or key that is empty or longer than 255 characters, an id that is
 /// not of version 7, a column that is the library's, and, on PostgreSQL, a NUL in any text; [`Error::Config`] if the table keeps
-/// idempotency keys apart by no unique key, or the wakeup does not fit the database.
+/// idempotency keys apart by no unique key, or takes two for one that are not the same to the letter, or the wakeup does not fit the
+/// database.
 ///
 /// [`Error::Integrity`] if another unique or foreign key of the table refuses the event (its id, a column of your own), or if the
 /// idempotency key is held by an event that this transaction cannot see, because it was committed after the transaction's
-/// snapshot; then the error [is retryable](Error::is_retryable). [`Error::Retryable`] after a deadlock. On PostgreSQL a statement
+/// snapshot; then the error [is retryable](Error::is_retryable). [`Error::Retryable`] after a deadlock. If the database lets no
+/// statement wait any longer for a key that another transaction is writing, the error is retryable, too. On PostgreSQL a statement
 /// that fails ends the surrounding transaction, as any does; a key that is taken does not.
 /// # Cancel safety
 /// Dropped half-way on a pool, the event may be written all the same.

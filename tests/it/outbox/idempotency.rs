@@ -7,7 +7,7 @@ use hare_seaorm::{Error, OutboxMessage};
 use hare_seaorm_tests::database::until_someone_waits_for_a_lock;
 use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Backend, Shop, TestDb, on_backends, on_every_backend};
-use sea_orm::{ActiveModelTrait, EntityTrait, IsolationLevel, Set, TransactionTrait};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, IsolationLevel, Set, TransactionTrait};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -250,6 +250,20 @@ on_backends! { [postgres, mariadb]
         assert!(matches!(error, Error::Config(_)) && error.to_string().contains("to the letter"), "{error:?}");
         let error = enqueue_many(&t.db, [message("one", "k"), message("another", "K")]).await.unwrap_err();
         assert!(matches!(error, Error::Config(_)), "{error:?}");
+        assert_eq!(t.event().await.topic, "first");
+    }
+
+    // catalogue D4
+    async fn a_wait_that_the_database_ends_can_be_tried_again(t: TestDb) {
+        let first = t.db.begin().await.unwrap();
+        enqueue(&first, message("first", "k")).await.unwrap();
+        let second = t.db.begin().await.unwrap();
+        let limit = if t.backend == Backend::MariaDb { "SET innodb_lock_wait_timeout = 1" } else { "SET LOCAL lock_timeout = '100ms'" };
+        second.execute_unprepared(limit).await.unwrap();
+        let error = enqueue(&second, message("second", "k")).await.unwrap_err();
+        assert!(error.is_retryable(), "{error:?}");
+        second.rollback().await.unwrap();
+        first.commit().await.unwrap();
         assert_eq!(t.event().await.topic, "first");
     }
 
