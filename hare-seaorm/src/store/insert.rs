@@ -130,7 +130,8 @@ async fn insert_new_by_halves<O: OutboxEntity>(
         new: HashMap::with_capacity(events.len()),
         refused: HashMap::new(),
     };
-    let mut parts: Vec<&[NewEvent]> = chunks(events).rev().collect();
+    let mut parts: Vec<&[NewEvent]> = chunks(events).collect();
+    parts.reverse();
     while let Some(part) = parts.pop() {
         match run::<O>(conn, statement::<O>(conn.backend(), part), part).await {
             Ok(new) => inserted.new.extend(new),
@@ -149,11 +150,29 @@ async fn insert_new_by_halves<O: OutboxEntity>(
     Ok(inserted)
 }
 
-/// As many at once as one statement can bind.
-fn chunks(events: &[NewEvent]) -> std::slice::Chunks<'_, NewEvent> {
+/// The most text of one statement. MariaDB takes no more than 16 MiB by default, and ends the connection
+/// (<https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables#max_allowed_packet>).
+const TEXT_LIMIT: usize = 4 * 1024 * 1024;
+
+/// As many at once as one statement can bind and hold, in order.
+fn chunks(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
     const LIBRARY_COLUMNS: usize = 8;
     let binds = LIBRARY_COLUMNS + events.first().map_or(0, |event| event.own.len());
-    events.chunks((BIND_LIMIT / binds).max(1))
+    let most = (BIND_LIMIT / binds).max(1);
+    let text = |event: &NewEvent| event.payload.len() + event.headers.len();
+    let (mut rows, mut length) = (0, 0);
+    events.chunk_by(move |event, next| {
+        if rows == 0 {
+            (rows, length) = (1, text(event));
+        }
+        rows += 1;
+        length += text(next);
+        let fits = rows <= most && length <= TEXT_LIMIT;
+        if !fits {
+            rows = 0;
+        }
+        fits
+    })
 }
 
 /// Runs an insert of `events` and gives what it added, by id.

@@ -146,6 +146,23 @@ on_every_backend! {
         assert_eq!(t.count("hare_outbox").await, 9000);
     }
 
+    // catalogue E4
+    async fn more_text_than_a_statement_holds_is_written_in_parts(t: TestDb) {
+        let long = "x".repeat(1_000_000);
+        let messages = (0..20).map(|n| OutboxMessage::new(n.to_string(), &long).unwrap());
+        let mut db = t.another_pool(1).await;
+        let statements = Statements::watch(&mut db);
+        let unkeyed = enqueue_many(&db, messages.clone()).await.unwrap();
+        assert_eq!(inserts(&statements).0, 5);
+        let keyed = enqueue_many(&db, messages.enumerate().map(|(n, message)| message.idempotency_key(n.to_string()))).await.unwrap();
+        assert_eq!(inserts(&statements).0, 5);
+        for enqueued in [unkeyed, keyed] {
+            assert!(enqueued.iter().enumerate().all(|(n, enqueued)| enqueued.event.topic == n.to_string()));
+            assert!(enqueued.is_sorted_by_key(|enqueued| enqueued.event.sequence));
+        }
+        assert_eq!(t.count("hare_outbox").await, 40);
+    }
+
     // catalogue E5
     async fn a_key_that_is_taken_or_given_twice_gives_its_one_event(t: TestDb) {
         let known: Vec<_> = enqueue_many(&t.db, keyed(&["k1", "k2", "k3"])).await.unwrap();
