@@ -41,6 +41,8 @@ pub(crate) struct OwnValue {
     pub(crate) value: Value,
     /// The value as the column takes it: cast to its enum type, for one.
     pub(crate) expr: SimpleExpr,
+    /// Whether it is of the type of the column's field.
+    pub(crate) fits: bool,
 }
 
 impl std::fmt::Debug for NewEvent {
@@ -259,6 +261,7 @@ mod tests {
                 column: "tenant_id",
                 value: Value::from(7),
                 expr: Expr::val(7),
+                fits: true,
             }],
             ..NewEvent::default()
         };

@@ -253,14 +253,18 @@ on_every_backend! {
         let none = None::<i32>;
         let one = one.set(billing::Column::CustomerId, none).set(billing::Column::Origin, a);
         let other = other.set(billing::Column::Origin, b).set(billing::Column::CustomerId, none);
+        // A null of another width, which the statement is prepared with.
+        enqueue(&db, bill("x").set(billing::Column::CustomerId, None::<i64>)).await.unwrap();
+        statements.take();
         // The same number of columns, but others.
-        let customer = bill("c").set(billing::Column::CustomerId, none);
+        let customer = bill("c").set(billing::Column::CustomerId, 5);
         let origin = bill("d").set(billing::Column::Origin, "d");
         let enqueued = enqueue_many(&db, [one, other, customer, origin]).await.unwrap();
         let inserts = statements.take().iter().filter(|sql| sql.starts_with("INSERT")).count();
         assert_eq!(inserts, 3);
         let origins: Vec<_> = enqueued.iter().map(|enqueued| enqueued.event.origin.as_str()).collect();
         assert_eq!(origins, ["a", "b", "till", "d"]);
+        assert_eq!(enqueued[2].event.customer_id, Some(5));
     }
 
     // catalogue D12
@@ -283,11 +287,19 @@ on_every_backend! {
                 .set(graded::Column::Grade, grade)
                 .idempotency_key("k")
         };
-        let first = enqueue(&t.db, of(7_i32.into(), graded::Grade::High)).await.unwrap();
-        let again = enqueue(&t.db, of(7_i64.into(), graded::Grade::High)).await.unwrap();
-        assert_eq!((again.is_new, &again.event), (false, &first.event));
+        // One connection, which prepares each statement once.
+        let one = t.another_pool(1).await;
+        let first = enqueue(&one, of(7_i32.into(), graded::Grade::High)).await.unwrap();
+        for number in [7_i64.into(), 7_i16.into(), 7_u64.into()] {
+            let again = enqueue(&one, of(number, graded::Grade::High)).await.unwrap();
+            assert_eq!((again.is_new, &again.event), (false, &first.event));
+        }
+        for number in [7.0_f32.into(), (1_i64 << 40).into(), "7".into()] {
+            let error = enqueue(&one, of(number, graded::Grade::High)).await.unwrap_err();
+            assert!(matches!(&error, Error::Validation { what, .. } if what == "the column `number`"), "{error:?}");
+        }
         let many = [of(7_i64.into(), graded::Grade::Low), of(7_i32.into(), graded::Grade::High), of(7_i16.into(), graded::Grade::Low)];
-        let many = enqueue_many(&t.db, many).await.unwrap();
+        let many = enqueue_many(&one, many).await.unwrap();
         assert_eq!([0, 1, 2].map(|place| many[place].is_new), [true, false, false]);
         assert_eq!((&many[1].event, &many[2].event), (&first.event, &many[0].event));
         assert_eq!(many[0].event.grade, graded::Grade::Low);
