@@ -146,10 +146,11 @@ impl Error {
     }
 
     /// Gives a failed statement on the *outbox* its place: a broken key, something to retry, or a plain failure. An error of ours
-    /// that SeaORM's carries stays what it is.
+    /// that SeaORM's carries stays what it is; but a stored text that is not JSON is a failed statement.
     pub(crate) fn database(during: &'static str, source: DbErr) -> Self {
-        if let Some(ours) = Self::find(&source) {
-            return ours.clone();
+        match Self::find(&source) {
+            None | Some(Self::Validation { .. }) => {}
+            Some(ours) => return ours.clone(),
         }
         match Fault::of(&source) {
             Some(Fault::Integrity) => Self::Integrity {
