@@ -121,6 +121,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Retryable { .. } => true,
+            Error::Database { source, .. } if is_lock_timeout(source) => true,
             Error::Database { source, .. }
             | Error::Integrity {
                 source: Some(source), ..
@@ -144,16 +145,13 @@ impl Error {
         }
     }
 
-    /// The error of ours that SeaORM's carries; SeaORM's own as one of the database.
-    pub(crate) fn found(during: &'static str, error: DbErr) -> Self {
-        match Self::find(&error) {
-            Some(ours) => ours.clone(),
-            None => Self::database(during, error),
-        }
-    }
-
-    /// Gives a failed statement on the *outbox* its place: a broken key, something to retry, or a plain failure.
+    /// Gives a failed statement on the *outbox* its place: a broken key, something to retry, or a plain failure. An error of ours
+    /// that SeaORM's carries stays what it is; but a stored text that is not JSON is a failed statement.
     pub(crate) fn database(during: &'static str, source: DbErr) -> Self {
+        match Self::find(&source) {
+            None | Some(Self::Validation { .. }) => {}
+            Some(ours) => return ours.clone(),
+        }
         match Fault::of(&source) {
             Some(Fault::Integrity) => Self::Integrity {
                 reason: format!("while {during}"),
@@ -161,7 +159,7 @@ impl Error {
             },
             Some(Fault::Retryable) => Self::Retryable {
                 what: during,
-                reason: "the database gave it up for another".to_owned(),
+                reason: given_up(&source).to_owned(),
                 source: Some(source),
             },
             None => Self::Database { during, source },
@@ -179,6 +177,24 @@ impl From<Error> for DbErr {
     }
 }
 
+/// What is left of a transaction in which MySQL ended a deadlock.
+pub(crate) const GONE: &str = "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from its \
+                               beginning";
+
+/// What is left of a transaction that the database gave up.
+fn given_up(error: &DbErr) -> &'static str {
+    #[cfg(feature = "sqlx-mysql")]
+    if sqlx_database_error(error).is_some_and(|error| {
+        error
+            .try_downcast_ref::<sea_orm::sqlx::mysql::MySqlDatabaseError>()
+            .is_some()
+    }) {
+        return GONE;
+    }
+    let _ = error;
+    "the database gave it up for another; roll the transaction back and run it again"
+}
+
 /// What a database error means, where the answer decides what a caller may do.
 #[cfg_attr(
     not(feature = "_sqlx"),
@@ -191,12 +207,24 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Reads the SQLSTATE (or SQLite's result code); `None` where neither applies.
+    /// Reads the SQLSTATE (or SQLite's result code), of the cause where the error is one of ours; `None` where neither applies.
     ///
     /// PostgreSQL: class 23 and `40001`, `40P01` (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
     /// MariaDB: `23000`, and `40001` for a deadlock. SQLite: 5 `BUSY`, 6 `LOCKED`, 19 `CONSTRAINT`, with the extended code in
     /// the higher bytes (<https://www.sqlite.org/rescode.html>).
     pub(crate) fn of(error: &DbErr) -> Option<Self> {
+        if let Some(
+            Error::Database { source, .. }
+            | Error::Integrity {
+                source: Some(source), ..
+            }
+            | Error::Retryable {
+                source: Some(source), ..
+            },
+        ) = Error::find(error)
+        {
+            return Self::of(source);
+        }
         #[cfg(feature = "_sqlx")]
         {
             let database = sqlx_database_error(error)?;
@@ -233,6 +261,28 @@ pub(crate) fn is_invisible_conflict(error: &DbErr) -> bool {
         .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
     {
         return error.code() == "40001" && error.routine() == Some("ExecCheckTupleVisible");
+    }
+    let _ = error;
+    false
+}
+
+/// Whether a statement waited for a lock for as long as it may: PostgreSQL's `lock_not_available`, MySQL's error 1205.
+///
+/// Not among [`Fault`]s, because on MySQL it leaves the transaction as it was.
+fn is_lock_timeout(error: &DbErr) -> bool {
+    #[cfg(feature = "sqlx-postgres")]
+    if sqlx_database_error(error)
+        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
+        .is_some_and(|error| error.code() == "55P03")
+    {
+        return true;
+    }
+    #[cfg(feature = "sqlx-mysql")]
+    if sqlx_database_error(error)
+        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::mysql::MySqlDatabaseError>())
+        .is_some_and(|error| error.number() == 1205)
+    {
+        return true;
     }
     let _ = error;
     false

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
 use super::idempotency;
 use super::message::OutboxMessage;
 use super::model::{OutboxEntity, OutboxEvent};
-use crate::connection::{Conn, Kind, check_driver, uncut, unknown_connection};
+use crate::connection::{Conn, Kind, check_driver, in_own_transaction, uncut, unknown_connection};
 use crate::error::Error;
 use crate::store::insert::NewEvent;
 use crate::transaction::{Signalled, Written, atomic, deliver_signals};
@@ -39,11 +39,13 @@ pub struct Enqueued<M> {
 /// # Errors
 /// Before anything is written: [`Error::Validation`] for a topic or key that is empty or longer than 255 characters, an id that is
 /// not of version 7, a column that is the library's, and, on PostgreSQL, a NUL in any text; [`Error::Config`] if the table keeps
-/// idempotency keys apart by no unique key, or the wakeup does not fit the database.
+/// idempotency keys apart by no unique key, or takes two for one that are not the same to the letter, or the wakeup does not fit the
+/// database.
 ///
 /// [`Error::Integrity`] if another unique or foreign key of the table refuses the event (its id, a column of your own), or if the
 /// idempotency key is held by an event that this transaction cannot see, because it was committed after the transaction's
-/// snapshot; then the error [is retryable](Error::is_retryable). [`Error::Retryable`] after a deadlock. On PostgreSQL a statement
+/// snapshot; then the error [is retryable](Error::is_retryable). [`Error::Retryable`] after a deadlock. If the database lets no
+/// statement wait any longer for a key that another transaction is writing, the error is retryable, too. On PostgreSQL a statement
 /// that fails ends the surrounding transaction, as any does; a key that is taken does not.
 /// # Cancel safety
 /// Dropped half-way on a pool, the event may be written all the same.
@@ -56,11 +58,20 @@ where
     let Prepared { events, wakeups } = Prepared::of(conn, [message])?;
     let mut written = match conn.kind() {
         Kind::Pool(pool) => {
-            let pool = pool.clone();
-            let writing = async move { Ok(idempotency::write::<E>(Conn::new(&pool), &events).await?) };
-            uncut(writing)
+            let written = if conn.backend() == DbBackend::MySql {
+                // There the event is read back by a second statement, whose failure must not leave an event that the caller
+                // takes for unwritten, and writes again.
+                in_own_transaction(pool, None, move |transaction| {
+                    Box::pin(
+                        async move { Ok(idempotency::write::<E>(Conn::own(transaction), &events).await?) },
+                    )
+                })
                 .await
-                .map_err(|source| Error::found(DURING, source))?
+            } else {
+                let pool = pool.clone();
+                uncut(async move { Ok(idempotency::write::<E>(Conn::new(&pool), &events).await?) }).await
+            };
+            written.map_err(|source| Error::database(DURING, source))?
         }
         _ => idempotency::write::<E>(conn, &events).await?,
     };
@@ -117,7 +128,7 @@ where
     });
     write
         .await
-        .map_err(|source| Error::found("writing events", source))
+        .map_err(|source| Error::database("writing events", source))
 }
 
 /// Messages with everything checked that can be checked without the database, and who is told of each.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::Datelike;
 use sea_orm::prelude::DateTimeUtc;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, DbBackend, IdenStatic, Value};
+use sea_orm::{ActiveModelTrait, ColumnTrait, DbBackend, IdenStatic, Value};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -180,13 +180,18 @@ impl<E: OutboxEntity> OutboxMessage<E> {
         }))
     }
 
-    /// Sets a column that the outbox has beside the library's. Given twice, the last value counts.
+    /// Sets a column that the outbox has beside the library's, to a value of its field's type; an integer may have another width.
+    /// Given twice, the last value counts.
     pub fn set(self, column: E::Column, value: impl Into<Value>) -> Self {
         let value = value.into();
+        let fitting = fitting::<E>(column, &value);
+        let fits = fitting.is_some() || value == value.as_null();
+        let value = fitting.unwrap_or(value);
         let own = OwnValue {
             column: column.as_str(),
             expr: column.save_as(Expr::val(value.clone())),
             value,
+            fits,
         };
         self.with(|draft| {
             draft.own.retain(|known| known.column != own.column);
@@ -249,6 +254,50 @@ impl<E: OutboxEntity> OutboxMessage<E> {
     }
 }
 
+/// The value in the type of the column's field.
+///
+/// Of another type it must not be bound: sqlx prepares a statement on PostgreSQL once per text, with the types of the first values, and
+/// sends later ones in the bytes of their own type, which the server takes for one of the first.
+fn fitting<E: OutboxEntity>(column: E::Column, value: &Value) -> Option<Value> {
+    let mut row = <E::ActiveModel as ActiveModelTrait>::default();
+    [value.clone()]
+        .into_iter()
+        .chain(integers(value))
+        .find_map(|value| {
+            row.try_set(column, value).ok()?;
+            row.get(column).into_value()
+        })
+}
+
+/// An integer, or the null of one, in every width that holds it.
+fn integers(value: &Value) -> Vec<Value> {
+    fn wide(integer: Option<impl Into<i128>>) -> Option<i128> {
+        integer.map(Into::into)
+    }
+    fn of<T: TryFrom<i128>>(integer: Option<i128>) -> Option<Value>
+    where
+        Option<T>: Into<Value>,
+    {
+        let narrow = integer.map(T::try_from).transpose().ok()?;
+        Some(narrow.into())
+    }
+    let integer = match *value {
+        Value::TinyInt(integer) => wide(integer),
+        Value::SmallInt(integer) => wide(integer),
+        Value::Int(integer) => wide(integer),
+        Value::BigInt(integer) => wide(integer),
+        Value::TinyUnsigned(integer) => wide(integer),
+        Value::SmallUnsigned(integer) => wide(integer),
+        Value::Unsigned(integer) => wide(integer),
+        Value::BigUnsigned(integer) => wide(integer),
+        _ => return Vec::new(),
+    };
+    let widths = [
+        of::<i8>, of::<i16>, of::<i32>, of::<i64>, of::<u8>, of::<u16>, of::<u32>, of::<u64>,
+    ];
+    widths.iter().filter_map(|width| width(integer)).collect()
+}
+
 const NUL: &str = "it holds a NUL character, which PostgreSQL cannot keep in a text";
 
 fn check_key(what: &str, text: &str, refuse_nul: bool) -> Result<(), Error> {
@@ -304,7 +353,10 @@ fn checked_max_attempts(attempts: Option<u32>) -> Result<Option<i32>, Error> {
 
 /// The columns of the library are the library's: some are set by methods, the rest only by the relay.
 fn check_own(own: &[OwnValue], refuse_nul: bool) -> Result<(), Error> {
-    for OwnValue { column, value, .. } in own {
+    for OwnValue {
+        column, value, fits, ..
+    } in own
+    {
         let what = || format!("the column `{column}`");
         if LIBRARY_COLUMNS.contains(column) {
             let reason = match *column {
@@ -318,6 +370,12 @@ fn check_own(own: &[OwnValue], refuse_nul: bool) -> Result<(), Error> {
                     .to_owned(),
             };
             return Err(Error::validation(what(), reason));
+        }
+        if !fits {
+            return Err(Error::validation(
+                what(),
+                "its field is of another type than the value",
+            ));
         }
         if let Value::String(Some(text)) = value
             && refuse_nul
@@ -364,7 +422,7 @@ pub(super) fn no_unique_key<E: OutboxEntity>() -> ConfigError {
         )
     } else {
         format!(
-            "the table `{table}` has no unique key of exactly ({}): add one, or write messages without an idempotency key",
+            "there is no table `{table}` with a unique key of exactly ({}): add one, or write messages without an idempotency key",
             columns.join(", ")
         )
     })

@@ -41,6 +41,8 @@ pub(crate) struct OwnValue {
     pub(crate) value: Value,
     /// The value as the column takes it: cast to its enum type, for one.
     pub(crate) expr: SimpleExpr,
+    /// Whether it is of the type of the column's field.
+    pub(crate) fits: bool,
 }
 
 impl std::fmt::Debug for NewEvent {
@@ -96,8 +98,8 @@ pub(crate) async fn insert_returning<O: OutboxEntity>(
 pub(crate) struct InsertedNew<M> {
     /// Those that were written, by their id.
     pub(crate) new: HashMap<Uuid, M>,
-    /// What the database said of one that was not, where it says anything.
-    pub(crate) refusal: Option<DbErr>,
+    /// What the database said of those that were not, where it says anything.
+    pub(crate) refused: HashMap<Uuid, DbErr>,
 }
 
 /// Adds those of the events, all alike, whose idempotency keys are new, in order. Touches no other row, and waits for another
@@ -114,7 +116,10 @@ pub(crate) async fn insert_new<O: OutboxEntity>(
         let insert = skipping_conflicts::<O>(statement::<O>(conn.backend(), chunk));
         new.extend(run::<O>(conn, insert, chunk).await?);
     }
-    Ok(InsertedNew { new, refusal: None })
+    Ok(InsertedNew {
+        new,
+        refused: HashMap::new(),
+    })
 }
 
 /// MySQL can ignore a conflict only on every unique key alike. So all are tried in one statement, and when that meets a key it
@@ -125,30 +130,51 @@ async fn insert_new_by_halves<O: OutboxEntity>(
 ) -> Result<InsertedNew<O::Model>, DbErr> {
     let mut inserted = InsertedNew {
         new: HashMap::with_capacity(events.len()),
-        refusal: None,
+        refused: HashMap::new(),
     };
-    let mut parts: Vec<&[NewEvent]> = chunks(events).rev().collect();
+    let mut parts: Vec<&[NewEvent]> = chunks(events).collect();
+    parts.reverse();
     while let Some(part) = parts.pop() {
         match run::<O>(conn, statement::<O>(conn.backend(), part), part).await {
             Ok(new) => inserted.new.extend(new),
             Err(error) if !matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_))) => {
                 return Err(error);
             }
-            Err(error) if part.len() == 1 => inserted.refusal = Some(error),
-            Err(_) => {
-                let (first, second) = part.split_at(part.len() / 2);
-                parts.extend([second, first]);
-            }
+            Err(error) => match part {
+                [event] => drop(inserted.refused.insert(event.id, error)),
+                _ => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                }
+            },
         }
     }
     Ok(inserted)
 }
 
-/// As many at once as one statement can bind.
-fn chunks(events: &[NewEvent]) -> std::slice::Chunks<'_, NewEvent> {
+/// The most text of one statement. MariaDB takes no more than 16 MiB by default, and ends the connection
+/// (<https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables#max_allowed_packet>).
+const TEXT_LIMIT: usize = 4 * 1024 * 1024;
+
+/// As many at once as one statement can bind and hold, in order.
+fn chunks(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
     const LIBRARY_COLUMNS: usize = 8;
     let binds = LIBRARY_COLUMNS + events.first().map_or(0, |event| event.own.len());
-    events.chunks((BIND_LIMIT / binds).max(1))
+    let most = (BIND_LIMIT / binds).max(1);
+    let text = |event: &NewEvent| event.payload.len() + event.headers.len();
+    let (mut rows, mut length) = (0, 0);
+    events.chunk_by(move |event, next| {
+        if rows == 0 {
+            (rows, length) = (1, text(event));
+        }
+        rows += 1;
+        length += text(next);
+        let fits = rows <= most && length <= TEXT_LIMIT;
+        if !fits {
+            rows = 0;
+        }
+        fits
+    })
 }
 
 /// Runs an insert of `events` and gives what it added, by id.
@@ -235,6 +261,7 @@ mod tests {
                 column: "tenant_id",
                 value: Value::from(7),
                 expr: Expr::val(7),
+                fits: true,
             }],
             ..NewEvent::default()
         };

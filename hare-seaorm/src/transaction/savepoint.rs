@@ -7,7 +7,7 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
 use super::Spoiled;
 use crate::connection::{Conn, Exclusive, Kind};
-use crate::error::Fault;
+use crate::error::{Error, Fault};
 use crate::logs::Chain;
 
 /// The savepoint's name. One is enough: no two captured writes run at once in a transaction. And it keeps the text of the
@@ -90,6 +90,10 @@ impl<'a> Savepoint<'a> {
         // The whole transaction is gone already, savepoints too.
         if self.conn.backend() == DbBackend::MySql && Fault::of(&cause) == Some(Fault::Retryable) {
             self.spoil(Spoiled::Gone);
+            // An error of ours says so already.
+            if Error::find(&cause).is_some() {
+                return cause;
+            }
             return Spoiled::Gone.error(Some(cause)).into();
         }
         if self.is_shared {

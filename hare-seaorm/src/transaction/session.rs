@@ -13,7 +13,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Signalled;
 use crate::connection::{self, sessions};
-use crate::error::{Error, Fault};
+use crate::error::{Error, Fault, GONE};
 
 /// One at a time on a connection. Nested transactions share it.
 pub(super) type Turn = Arc<tokio::sync::Mutex<()>>;
@@ -75,10 +75,7 @@ impl Spoiled {
                 "a savepoint of a captured write could not be ended in this transaction; nothing of it can be committed, roll it \
                  back and run it again"
             }
-            Self::Gone => {
-                "the transaction is gone: the database ended a deadlock by rolling all of it back; run it again from its \
-                 beginning"
-            }
+            Self::Gone => GONE,
         };
         Error::Retryable {
             what: "the transaction",

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hare_seaorm::outbox::{self, enqueue, enqueue_many};
 use hare_seaorm::{Error, MemoryDelivery, OutboxMessage, OutboxRelay};
+use hare_seaorm_migration::OutboxTable;
 use hare_seaorm_tests::shop::customer;
 use hare_seaorm_tests::shop::outbox::{audit, billing, tenants};
 use hare_seaorm_tests::statements::Statements;
-use hare_seaorm_tests::{Shop, on_every_backend};
+use hare_seaorm_tests::{Shop, on_backends, on_every_backend};
 use sea_orm::prelude::Decimal;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, QueryFilter, Set, TransactionTrait};
+use sea_orm_migration::prelude::{ColumnDef, SchemaManager};
 
 /// An outbox whose entity has hooks of the user's own.
 mod hooked {
@@ -38,6 +40,26 @@ static HOOKS: AtomicUsize = AtomicUsize::new(0);
 mod keyless {
     #[hare_seaorm::outbox_event(table_name = "audit_outbox", conflict())]
     pub struct Model {}
+}
+
+/// Its keys are unique by columns of which the database and Rust have several types.
+mod graded {
+    use sea_orm::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum)]
+    #[sea_orm(rs_type = "String", db_type = "Enum", enum_name = "grade")]
+    pub enum Grade {
+        #[sea_orm(string_value = "high")]
+        High,
+        #[sea_orm(string_value = "low")]
+        Low,
+    }
+
+    #[hare_seaorm::outbox_event(table_name = "graded_outbox", conflict(number, grade, idempotency_key))]
+    pub struct Model {
+        pub number: i32,
+        pub grade: Grade,
+    }
 }
 
 fn bill(topic: &str) -> OutboxMessage<billing::Entity> {
@@ -217,5 +239,81 @@ on_every_backend! {
         }
         txn.rollback().await.unwrap();
         assert_eq!((t.count("audit_outbox").await, t.count("billing_outbox").await), (0, 1));
+    }
+}
+
+on_every_backend! {
+    // catalogue E4, C5
+    async fn messages_are_alike_if_they_set_the_same_columns_in_any_order(t: Shop) {
+        t.create_outboxes().await;
+        let mut db = t.another_pool(1).await;
+        let statements = Statements::watch(&mut db);
+        let both = |origin: &str| (bill(origin), origin.to_owned());
+        let [(one, a), (other, b)] = [both("a"), both("b")];
+        let none = None::<i32>;
+        let one = one.set(billing::Column::CustomerId, none).set(billing::Column::Origin, a);
+        let other = other.set(billing::Column::Origin, b).set(billing::Column::CustomerId, none);
+        // A null of another width, which the statement is prepared with.
+        enqueue(&db, bill("x").set(billing::Column::CustomerId, None::<i64>)).await.unwrap();
+        statements.take();
+        // The same number of columns, but others.
+        let customer = bill("c").set(billing::Column::CustomerId, 5);
+        let origin = bill("d").set(billing::Column::Origin, "d");
+        let enqueued = enqueue_many(&db, [one, other, customer, origin]).await.unwrap();
+        let inserts = statements.take().iter().filter(|sql| sql.starts_with("INSERT")).count();
+        assert_eq!(inserts, 3);
+        let origins: Vec<_> = enqueued.iter().map(|enqueued| enqueued.event.origin.as_str()).collect();
+        assert_eq!(origins, ["a", "b", "till", "d"]);
+        assert_eq!(enqueued[2].event.customer_id, Some(5));
+    }
+
+    // catalogue D12
+    async fn a_key_holds_whatever_type_its_columns_values_are_given_in(t: Shop) {
+        let grade = if t.is(sea_orm::DbBackend::Postgres) {
+            t.execute("CREATE TYPE grade AS ENUM ('high', 'low')").await;
+            "grade"
+        } else {
+            "varchar(8)"
+        };
+        let table = OutboxTable::new("graded_outbox")
+            .column(ColumnDef::new("number").integer().not_null())
+            .column(ColumnDef::new("grade").custom(grade).not_null())
+            .conflict(["number", "grade", "idempotency_key"]);
+        table.create(&SchemaManager::new(&t.db)).await.unwrap();
+        let of = |number: sea_orm::Value, grade: graded::Grade| {
+            OutboxMessage::for_outbox::<graded::Entity>("t", &1)
+                .unwrap()
+                .set(graded::Column::Number, number)
+                .set(graded::Column::Grade, grade)
+                .idempotency_key("k")
+        };
+        // One connection, which prepares each statement once.
+        let one = t.another_pool(1).await;
+        let first = enqueue(&one, of(7_i32.into(), graded::Grade::High)).await.unwrap();
+        for number in [7_i64.into(), 7_i16.into(), 7_u64.into()] {
+            let again = enqueue(&one, of(number, graded::Grade::High)).await.unwrap();
+            assert_eq!((again.is_new, &again.event), (false, &first.event));
+        }
+        for number in [7.0_f32.into(), (1_i64 << 40).into(), "7".into()] {
+            let error = enqueue(&one, of(number, graded::Grade::High)).await.unwrap_err();
+            assert!(matches!(&error, Error::Validation { what, .. } if what == "the column `number`"), "{error:?}");
+        }
+        let many = [of(7_i64.into(), graded::Grade::Low), of(7_i32.into(), graded::Grade::High), of(7_i16.into(), graded::Grade::Low)];
+        let many = enqueue_many(&one, many).await.unwrap();
+        assert_eq!([0, 1, 2].map(|place| many[place].is_new), [true, false, false]);
+        assert_eq!((&many[1].event, &many[2].event), (&first.event, &many[0].event));
+        assert_eq!(many[0].event.grade, graded::Grade::Low);
+    }
+}
+
+on_backends! { [postgres]
+    // catalogue B10
+    async fn a_nul_in_an_own_column_is_refused_before_the_statement(t: Shop) {
+        t.create_outboxes().await;
+        let txn = t.db.begin().await.unwrap();
+        let error = enqueue(&txn, bill("t").set(billing::Column::Origin, "a\0b")).await.unwrap_err();
+        assert!(matches!(&error, Error::Validation { what, .. } if what == "the column `origin`"), "{error}");
+        enqueue(&txn, bill("usable")).await.unwrap();
+        txn.commit().await.unwrap();
     }
 }

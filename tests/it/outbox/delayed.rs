@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use hare_seaorm::outbox::{enqueue, enqueue_many};
 use hare_seaorm::testing::TestClock;
 use hare_seaorm::{Error, MemoryDelivery, OutboxMessage, OutboxRelay};
-use hare_seaorm_tests::{TestDb, on_every_backend};
+use hare_seaorm_tests::{TestDb, on_backends, on_every_backend};
 
 fn message(topic: &str) -> OutboxMessage {
     OutboxMessage::new(topic, &1).unwrap()
@@ -99,5 +99,18 @@ on_every_backend! {
         let outcome = relay.poll_once().await.unwrap();
         assert_eq!((outcome.failed, outcome.delivered), (1, 2 * (keys.len() - 1)));
         assert_eq!(delivery.topics().iter().filter(|topic| *topic != "second").collect::<Vec<_>>(), keys[1..].iter().collect::<Vec<_>>());
+    }
+}
+
+on_backends! { [sqlite]
+    // catalogue A11
+    async fn a_time_is_text_of_one_width(t: TestDb) {
+        for time in ["2026-12-01T12:00:00Z", "2026-12-01T12:00:00.5Z", "2026-12-01T12:00:00.000000999Z"] {
+            let time: DateTime<Utc> = time.parse().unwrap();
+            enqueue(&t.db, message("t").not_before(time)).await.unwrap();
+        }
+        let texts = t.rows("SELECT next_attempt_at FROM hare_outbox ORDER BY sequence").await;
+        let texts: Vec<String> = texts.iter().map(|row| row.try_get_by_index(0).unwrap()).collect();
+        assert_eq!(texts, ["2026-12-01 12:00:00.000000+00:00", "2026-12-01 12:00:00.500000+00:00", "2026-12-01 12:00:00.000000+00:00"]);
     }
 }

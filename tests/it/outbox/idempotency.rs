@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hare_seaorm::outbox::{self, Enqueued, enqueue};
+use hare_seaorm::outbox::{self, Enqueued, enqueue, enqueue_many};
 use hare_seaorm::{Error, MemoryDelivery, OutboxMessage, OutboxRelay};
 use hare_seaorm_tests::database::until_someone_waits_for_a_lock;
 use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Backend, Shop, TestDb, on_backends, on_every_backend};
-use sea_orm::{ActiveModelTrait, EntityTrait, IsolationLevel, Set, TransactionTrait};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, IsolationLevel, Set, TransactionTrait};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -109,6 +109,15 @@ on_every_backend! {
         assert!(enqueue(&t.db, message("t", "k2")).await.unwrap().is_new, "no row holds the refused key");
     }
 
+    // catalogue D8
+    async fn what_another_rule_refuses_is_not_answered_with_a_later_event_of_its_key(t: TestDb) {
+        make_topics_unique(&t).await;
+        enqueue(&t.db, message("taken", "k0")).await.unwrap();
+        let error = enqueue_many(&t.db, [message("taken", "k1"), message("free", "k1")]).await.unwrap_err();
+        assert!(matches!(&error, Error::Integrity { source: Some(_), .. }), "{error:?}");
+        assert_eq!(t.count("hare_outbox").await, 1);
+    }
+
     // catalogue D9
     async fn the_insert_itself_tells_whether_it_is_new(t: TestDb) {
         let wakeup = Arc::new(RecordingWakeup::default());
@@ -137,7 +146,7 @@ on_every_backend! {
         for _ in 0..2 {
             let refused = enqueue(&t.db, message("t", "k")).await.unwrap_err();
             assert!(matches!(refused, Error::Config(_)), "{refused:?}");
-            assert!(refused.to_string().contains("`hare_outbox` has no unique key of exactly (idempotency_key)"), "{refused}");
+            assert!(refused.to_string().contains("no table `hare_outbox` with a unique key of exactly (idempotency_key)"), "{refused}");
         }
         assert_eq!(t.outbox().await, []);
         enqueue(&t.db, OutboxMessage::new("t", &1).unwrap()).await.unwrap();
@@ -241,5 +250,105 @@ on_backends! { [mariadb]
         let found = enqueue(&txn, message("t", "k")).await.unwrap();
         assert_eq!((found.is_new, found.event), (false, hidden));
         txn.commit().await.unwrap();
+    }
+}
+
+on_backends! { [postgres, mariadb]
+    // catalogue A7, D1
+    async fn an_event_is_not_lost_to_one_whose_key_only_compares_as_equal(t: TestDb) {
+        match t.backend {
+            Backend::MariaDb => {
+                t.execute("ALTER TABLE hare_outbox MODIFY idempotency_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NULL").await;
+            }
+            _ => {
+                t.execute("CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)").await;
+                t.execute("ALTER TABLE hare_outbox ALTER COLUMN idempotency_key TYPE VARCHAR(255) COLLATE lax").await;
+            }
+        }
+        assert!(enqueue(&t.db, message("first", "Order-1")).await.unwrap().is_new);
+        assert!(!enqueue(&t.db, message("again", "Order-1")).await.unwrap().is_new);
+        let error = enqueue(&t.db, message("another", "order-1")).await.unwrap_err();
+        assert!(matches!(error, Error::Config(_)) && error.to_string().contains("to the letter"), "{error:?}");
+        let error = enqueue_many(&t.db, [message("one", "k"), message("another", "K")]).await.unwrap_err();
+        assert!(matches!(error, Error::Config(_)), "{error:?}");
+        assert_eq!(t.event().await.topic, "first");
+    }
+
+    // catalogue D4
+    async fn a_wait_that_the_database_ends_can_be_tried_again(t: TestDb) {
+        let first = t.db.begin().await.unwrap();
+        enqueue(&first, message("first", "k")).await.unwrap();
+        let second = t.db.begin().await.unwrap();
+        let limit = if t.backend == Backend::MariaDb { "SET innodb_lock_wait_timeout = 1" } else { "SET LOCAL lock_timeout = '100ms'" };
+        second.execute_unprepared(limit).await.unwrap();
+        let error = enqueue(&second, message("second", "k")).await.unwrap_err();
+        assert!(error.is_retryable(), "{error:?}");
+        second.rollback().await.unwrap();
+        first.commit().await.unwrap();
+        assert_eq!(t.event().await.topic, "first");
+    }
+
+    // catalogue P3, Q7
+    async fn a_deadlock_forbids_the_commit_of_a_transaction_of_ours(t: TestDb) {
+        let both_hold_one = Arc::new(tokio::sync::Barrier::new(2));
+        let call = |first: &'static str, second: &'static str| {
+            let (db, barrier) = (t.db.clone(), Arc::clone(&both_hold_one));
+            tokio::spawn(async move {
+                let txn = hare_seaorm::begin(&db).await.unwrap();
+                enqueue(&txn, message("t", first)).await.unwrap();
+                barrier.wait().await;
+                let Err(error) = enqueue(&txn, message("t", second)).await else {
+                    txn.commit().await.unwrap();
+                    return None;
+                };
+                // The transaction's statements are refused, rather than run in one that has ended.
+                let after = enqueue(&txn, message("after", "after")).await.unwrap_err();
+                let committed = txn.commit().await;
+                Some((error, after, committed))
+            })
+        };
+        let (one, other) = (call("a", "b"), call("b", "a"));
+        let mut gave_way: Vec<_> = [one.await.unwrap(), other.await.unwrap()].into_iter().flatten().collect();
+        assert_eq!(gave_way.len(), 1);
+        let (error, after, committed) = gave_way.remove(0);
+        assert!(matches!(error, Error::Retryable { .. }), "{error:?}");
+        if t.backend == Backend::MariaDb {
+            assert!(error.to_string().contains("the transaction is gone"), "{error}");
+            assert!(matches!(after, Error::Retryable { .. }), "{after:?}");
+            assert!(committed.is_err());
+        }
+        assert_eq!(t.count("hare_outbox").await, 2);
+    }
+}
+
+on_backends! { [mariadb]
+    async fn an_event_that_cannot_be_read_back_is_not_left_behind(t: TestDb) {
+        mod numbered {
+            #[hare_seaorm::outbox_event(table_name = "hare_outbox")]
+            pub struct Model {
+                pub number: i32,
+            }
+        }
+        // The entity says that it is never null.
+        t.execute("ALTER TABLE hare_outbox ADD number INT NULL").await;
+        let message = OutboxMessage::for_outbox::<numbered::Entity>("t", &1).unwrap();
+        let error = enqueue(&t.db, message).await.unwrap_err();
+        assert!(matches!(error, Error::Database { .. }), "{error:?}");
+        assert_eq!(t.count("hare_outbox").await, 0);
+    }
+}
+
+on_backends! { [sqlite]
+    // catalogue P3
+    async fn a_transaction_that_has_read_before_another_wrote_is_told_to_try_again(t: TestDb) {
+        let txn = t.db.begin().await.unwrap();
+        assert_eq!(outbox::Entity::find().all(&txn).await.unwrap(), []);
+        enqueue(&t.db, message("t", "k")).await.unwrap();
+        let error = enqueue(&txn, message("t", "k")).await.unwrap_err();
+        assert!(matches!(error, Error::Retryable { .. }) && error.is_retryable(), "{error:?}");
+        let error = enqueue_many(&txn, [message("t", "other")]).await.unwrap_err();
+        assert!(matches!(error, Error::Retryable { .. }), "{error:?}");
+        txn.rollback().await.unwrap();
+        assert_eq!(t.count("hare_outbox").await, 1);
     }
 }

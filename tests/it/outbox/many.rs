@@ -1,15 +1,18 @@
 //! Several events of one's own at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use hare_seaorm::outbox::{enqueue, enqueue_many};
+use hare_seaorm::outbox::{self, enqueue, enqueue_many};
+use hare_seaorm::wakeup::{OutboxWakeup, Signals, WakeupError};
 use hare_seaorm::{Error, MemoryDelivery, OutboxMessage, OutboxRelay};
 use hare_seaorm_tests::database::until_someone_waits_for_a_lock;
 use hare_seaorm_tests::shop::plain;
 use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Shop, TestDb, on_backends, on_every_backend};
-use sea_orm::{ActiveModelTrait, Set, TransactionTrait};
+use sea_orm::{
+    ActiveModelTrait, DatabaseConnection, DbBackend, EntityTrait, PaginatorTrait, Set, TransactionTrait,
+};
 use tokio::sync::Barrier;
 
 fn message(topic: impl Into<String>) -> OutboxMessage {
@@ -38,6 +41,25 @@ fn inserts(statements: &Statements) -> (usize, usize) {
         }
     };
     (count("INSERT"), seen.iter().filter(searches).count())
+}
+
+/// Notes how many events another connection sees when it is signalled.
+struct Looking {
+    elsewhere: DatabaseConnection,
+    seen: Mutex<Vec<u64>>,
+}
+
+#[async_trait::async_trait]
+impl OutboxWakeup for Looking {
+    async fn signal(&self, _topics: &[String]) -> Result<(), WakeupError> {
+        let events = outbox::Entity::find().count(&self.elsewhere).await.unwrap();
+        self.seen.lock().unwrap().push(events);
+        Ok(())
+    }
+
+    async fn listen(&self, _db: &DatabaseConnection, _signals: &Signals) -> Result<(), WakeupError> {
+        std::future::pending().await
+    }
 }
 
 on_every_backend! {
@@ -92,7 +114,7 @@ on_every_backend! {
 
     // catalogue E3
     async fn runs_of_either_kind_keep_the_order_of_their_key(t: TestDb) {
-        let messages = keyed(&["a", "b", "", "", "c", "", "d", ""]).into_iter().map(|message| message.ordering_key("one"));
+        let messages = keyed(&["d", "b", "", "", "c", "", "a", ""]).into_iter().map(|message| message.ordering_key("one"));
         enqueue_many(&t.db, messages).await.unwrap();
         let delivery = MemoryDelivery::new();
         OutboxRelay::new(t.db.clone(), delivery.clone()).flush(100).await.unwrap();
@@ -107,9 +129,13 @@ on_every_backend! {
         assert_eq!(inserts(&statements), (1, 0));
         enqueue_many(&db, keyed(&["a", "b", "", "", "c"])).await.unwrap();
         assert_eq!(inserts(&statements), (3, 0));
-        // What only some messages set makes no run of its own.
-        enqueue_many(&db, [message("x").max_attempts(3), message("y"), message("z").not_before(chrono::Utc::now())]).await.unwrap();
+        // What only some messages set makes no run of its own, and is set on these alone.
+        let time = chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(365 * 100);
+        let some = [message("x"), message("y").max_attempts(3), message("z").not_before(time)];
+        let some = enqueue_many(&db, some).await.unwrap();
         assert_eq!(inserts(&statements), (1, 0));
+        assert_eq!([0, 1, 2].map(|place| some[place].event.max_attempts), [None, Some(3), None]);
+        assert_eq!([0, 1, 2].map(|place| some[place].event.next_attempt_at), [None, None, Some(time)]);
     }
 
     // catalogue E4
@@ -118,6 +144,23 @@ on_every_backend! {
         assert!(enqueued.iter().enumerate().all(|(n, enqueued)| enqueued.event.topic == n.to_string()));
         assert!(enqueued.is_sorted_by_key(|enqueued| enqueued.event.sequence));
         assert_eq!(t.count("hare_outbox").await, 9000);
+    }
+
+    // catalogue E4
+    async fn more_text_than_a_statement_holds_is_written_in_parts(t: TestDb) {
+        let long = "x".repeat(1_000_000);
+        let messages = (0..20).map(|n| OutboxMessage::new(n.to_string(), &long).unwrap());
+        let mut db = t.another_pool(1).await;
+        let statements = Statements::watch(&mut db);
+        let unkeyed = enqueue_many(&db, messages.clone()).await.unwrap();
+        assert_eq!(inserts(&statements).0, 5);
+        let keyed = enqueue_many(&db, messages.enumerate().map(|(n, message)| message.idempotency_key(n.to_string()))).await.unwrap();
+        assert_eq!(inserts(&statements).0, 5);
+        for enqueued in [unkeyed, keyed] {
+            assert!(enqueued.iter().enumerate().all(|(n, enqueued)| enqueued.event.topic == n.to_string()));
+            assert!(enqueued.is_sorted_by_key(|enqueued| enqueued.event.sequence));
+        }
+        assert_eq!(t.count("hare_outbox").await, 40);
     }
 
     // catalogue E5
@@ -134,6 +177,45 @@ on_every_backend! {
         }
         assert_eq!(enqueued[4].event, enqueued[1].event);
         assert_eq!(t.count("hare_outbox").await, 5);
+    }
+
+    // catalogue D9, E5
+    async fn an_id_given_twice_is_not_taken_for_another_messages_event(t: TestDb) {
+        let known = enqueue(&t.db, message("known").idempotency_key("k")).await.unwrap().event;
+        let id = uuid::Uuid::now_v7();
+        let with = |topic: &str, key: &str| message(topic).id(id).idempotency_key(key);
+        let told = enqueue_many(&t.db, [with("taken", "k"), with("new", "n"), with("again", "n")]).await.unwrap();
+        assert_eq!([0, 1, 2].map(|place| told[place].is_new), [false, true, false]);
+        assert_eq!([0, 1, 2].map(|place| told[place].event.topic.as_str()), ["known", "new", "new"]);
+        assert_eq!((&told[0].event, told[1].event.id), (&known, id));
+    }
+
+    // catalogue D8, D14
+    async fn of_several_the_one_that_breaks_another_rule_is_refused_for_that(t: TestDb) {
+        let known = enqueue(&t.db, message("known").idempotency_key("k")).await.unwrap().event;
+        let broken = message("t").idempotency_key("broken").id(known.id);
+        let around = |broken| [message("t").idempotency_key("k"), message("t"), broken, message("t"), message("t").idempotency_key("k")];
+        let error = enqueue_many(&t.db, around(broken)).await.unwrap_err();
+        let Error::Integrity { source: Some(source), .. } = &error else { panic!("{error:?}") };
+        assert!(!error.is_retryable());
+        let names_the_id = ["hare_outbox_id", "hare_outbox.id"].iter().any(|name| source.to_string().contains(name));
+        assert!(names_the_id, "the rule that is broken: {source}");
+        assert_eq!(t.outbox().await, [known]);
+    }
+
+    // catalogue C3, E6
+    async fn relays_are_told_after_the_commit_and_each_by_its_events_wakeup(t: TestDb) {
+        let looking = Arc::new(Looking { elsewhere: t.another_pool(1).await, seen: Mutex::default() });
+        enqueue_many(&t.db, [message("a").wakeup(looking.clone()), message("b")]).await.unwrap();
+        enqueue(&t.db, message("c").wakeup(looking.clone())).await.unwrap();
+        let txn = hare_seaorm::begin(&t.db).await.unwrap();
+        enqueue_many(&txn, [message("d").wakeup(looking.clone())]).await.unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!(std::mem::take(&mut *looking.seen.lock().unwrap()), [2, 3, 4]);
+
+        let (one, other) = (Arc::new(RecordingWakeup::default()), Arc::new(RecordingWakeup::default()));
+        enqueue_many(&t.db, [message("x").wakeup(one.clone()), message("y").wakeup(other.clone())]).await.unwrap();
+        assert_eq!((one.take(), other.take()), (vec![vec!["x".to_owned()]], vec![vec!["y".to_owned()]]));
     }
 
     // catalogue E6
@@ -191,6 +273,7 @@ on_backends! { [postgres, mariadb]
         let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         assert_eq!(errors.len(), 1, "exactly one gives way: {errors:?}");
         assert!(matches!(errors[0], Error::Retryable { .. }) && errors[0].is_retryable(), "{errors:?}");
+        assert_eq!(errors[0].to_string().contains("the transaction is gone"), t.is(DbBackend::MySql), "{}", errors[0]);
         // Its retry finds both.
         let again = enqueue_many(&t.db, keyed(&["a", "b"])).await.unwrap();
         assert!(again.iter().all(|enqueued| !enqueued.is_new));
