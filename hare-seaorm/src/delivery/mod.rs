@@ -168,7 +168,7 @@ impl DeliveryError {
     }
 
     /// The answer for an event that was not sent, nor begun to be, because the relay stops. Counts nothing; the event is given
-    /// back. For a batch delivery that looks at [`BatchLimits::is_stopping`].
+    /// back. For a batch delivery that looks at [`BatchLimits::is_stopping`]; while that is false, it counts as a failure.
     pub fn not_begun() -> Self {
         Self::new(Kind::NotBegun, "the relay stopped before this event was sent")
     }

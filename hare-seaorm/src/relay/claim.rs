@@ -36,10 +36,20 @@ pub(super) struct Share {
     pub(super) probed: Option<Receiver>,
 }
 
-/// The claims of a poll, of at most `limit` events together: one event for each receiver that is to be asked again, and the
-/// rest of what may be claimed. None while nothing may.
-pub(super) fn shares(options: &RelayOptions, allowance: Allowance, limit: usize) -> Vec<Share> {
-    let share = |limit: usize, narrowing, probed| Share {
+impl Share {
+    /// The same, of at most `left` events.
+    pub(super) fn within(mut self, left: usize) -> Self {
+        let request = &mut self.request;
+        request.limit = request.limit.min(left);
+        request.lane_length = request.lane_length.min(request.limit);
+        self
+    }
+}
+
+/// The claims of a poll, each [within](Share::within) what those before it have left: one event for each receiver that is to be
+/// asked again, and then the rest of what may be claimed. None while nothing may.
+pub(super) fn shares(options: &RelayOptions, allowance: Allowance) -> Vec<Share> {
+    let share = |limit, narrowing, probed| Share {
         request: Request {
             limit,
             lane_length: options.lane_length().min(limit),
@@ -51,21 +61,13 @@ pub(super) fn shares(options: &RelayOptions, allowance: Allowance, limit: usize)
         },
         probed,
     };
-    let anything = Narrowing::Without(Vec::new());
-    let mut shares = match allowance {
-        Allowance::Full { without, probes } => {
-            let asking = probes.len().min(limit);
-            let mut shares: Vec<Share> = probes
-                .into_iter()
-                .take(asking)
-                .map(|probe| share(1, Narrowing::Only(probe.topics), Some(probe.receiver)))
-                .collect();
-            shares.push(share(limit - asking, Narrowing::Without(without), None));
-            shares
-        }
-        Allowance::Probe => vec![share(limit.min(1), anything, Some(None))],
+    match allowance {
+        Allowance::Full { without, probes } => probes
+            .into_iter()
+            .map(|probe| share(1, Narrowing::Only(probe.topics), Some(probe.receiver)))
+            .chain([share(options.batch_size, Narrowing::Without(without), None)])
+            .collect(),
+        Allowance::Probe => vec![share(1, Narrowing::Without(Vec::new()), Some(None))],
         Allowance::None { .. } => Vec::new(),
-    };
-    shares.retain(|share| share.request.limit > 0);
-    shares
+    }
 }

@@ -2,22 +2,24 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::PollOutcome;
 use super::availability::{Allowance, Availability, Receiver, Topics};
-use super::claim::{self, Share};
+use super::claim;
 use super::deliver::{Rules, Unreachable, deliver};
 use super::lane::{Claim, Lane, arrange};
-use super::lease::{Held, Renewal};
+use super::lease::{Leases, Renewal};
 use super::listen::listen;
 use super::observer::{RelayObserver, tell};
 use super::options::RelayOptions;
-use super::settle::{FailureRules, settle};
+use super::settle::{FailureRules, Settled, settle};
 use super::store_access::Store;
 use super::topics::concerns;
 use crate::delivery::{OutboxDelivery, Stop};
@@ -134,48 +136,69 @@ impl<E: OutboxEntity> Runner<E> {
         }
     }
 
-    /// Claims at most `limit` events, delivers them, and records the outcomes.
+    /// Claims at most `limit` events, delivers them, records the outcomes, and tells of them.
     ///
-    /// Receivers that are asked whether they are back do not keep each other or the rest waiting.
+    /// Receivers that are asked whether they are back do not keep each other or the rest waiting, nor do they use up the limit
+    /// where there is nothing to ask with.
     pub(super) async fn poll(&self, limit: usize, stop: &Stop) -> Result<PollOutcome, Error> {
         let allowance = self.availability.allowance(self.store.clock().monotonic());
-        let mut sum = PollOutcome::default();
-        let mut first_error = Ok(());
-        let mut serving = Vec::new();
+        let mut settled = Settled::default();
+        let mut serving = FuturesUnordered::new();
+        let mut left = limit;
         // One after the other: on MariaDB a claim skips what another is just looking at.
-        for share in claim::shares(&self.options, allowance, limit) {
+        for share in claim::shares(&self.options, allowance) {
+            if left == 0 || stop.is_requested() {
+                break;
+            }
+            let share = share.within(left);
             let waited_for = self.availability.waited_for();
             let claimed_from = self.store.clock().monotonic();
-            match claim::claim(&self.store, &share.request).await {
+            let mut claiming = pin!(claim::claim(&self.store, &share.request));
+            // What was claimed before is served meanwhile: its leases run.
+            let claimed = loop {
+                tokio::select! {
+                    biased;
+                    claimed = &mut claiming => break claimed,
+                    Some(served) = serving.next() => settled.add(served),
+                }
+            };
+            match claimed {
                 Ok(claimed) if claimed.rows.is_empty() => {}
-                Ok(claimed) => serving.push(self.serve(share, claimed, claimed_from, waited_for, stop)),
+                Ok(claimed) => {
+                    left = left.saturating_sub(claimed.rows.len());
+                    let probed = share.probed;
+                    let token = share.request.token;
+                    serving.push(self.serve(token, probed, claimed, claimed_from, waited_for, stop));
+                }
                 Err(error) => {
-                    first_error = Err(error);
+                    settled.result = settled.result.and(Err(error));
                     break;
                 }
             }
         }
-        for outcome in join_all(serving).await {
-            match outcome {
-                Ok(outcome) => sum += outcome,
-                Err(error) => first_error = first_error.and(Err(error)),
-            }
+        while let Some(served) = serving.next().await {
+            settled.add(served);
         }
-        first_error.map(|()| sum)
+        if let Some(observer) = &self.observer {
+            let limit = self.options.delivery_timeout;
+            tell(&**observer, self.store.outbox(), &settled.reports, limit).await;
+        }
+        settled.result.map(|()| settled.outcome)
     }
 
     /// Delivers what a share of a poll claimed, and records the outcomes. Sends nothing to receivers that are `waited_for`,
     /// unless the share asks whether it is back.
     async fn serve(
         &self,
-        share: Share,
+        token: Uuid,
+        probed: Option<Receiver>,
         claimed: Claimed<E::Model>,
         claimed_from: Instant,
         mut waited_for: BTreeSet<Receiver>,
         stop: &Stop,
-    ) -> Result<PollOutcome, Error> {
-        let (store, options, request) = (&self.store, &self.options, &share.request);
-        if let Some(probed) = share.probed {
+    ) -> Settled {
+        let (store, options) = (&self.store, &self.options);
+        if let Some(probed) = probed {
             waited_for.remove(&probed);
         }
         let count = claimed.rows.len();
@@ -183,11 +206,11 @@ impl<E: OutboxEntity> Runner<E> {
         let met = self.topics_of(&arranged.lanes);
 
         let ours: HashSet<i64> = arranged.lanes.iter().flatten().map(Claim::sequence).collect();
-        let held = Arc::new(Held::new(ours, claimed_from + options.lease));
+        let leases = Arc::new(Leases::new(ours, claimed_from + options.lease));
         let renewal = Renewal::start(
             store.clone(),
-            request.token,
-            Arc::clone(&held),
+            token,
+            Arc::clone(&leases),
             claimed_from,
             options.lease,
         );
@@ -196,7 +219,7 @@ impl<E: OutboxEntity> Runner<E> {
             timeout: options.delivery_timeout,
             max_unavailable: options.max_unavailable,
             waited_for: &waited_for,
-            held: &held,
+            leases: &leases,
             clock: store.clock(),
             stop,
         };
@@ -221,27 +244,9 @@ impl<E: OutboxEntity> Runner<E> {
             policies: &options.dead_letter_policies,
         };
         let observed = self.observer.as_ref().map(|_| claimed_from);
-        let settled = settle(
-            store,
-            request.token,
-            verdicts,
-            arranged.unreadable,
-            rules,
-            observed,
-        )
-        .await;
-        if let Some(observer) = &self.observer {
-            tell(
-                &**observer,
-                store.outbox(),
-                &settled.reports,
-                options.delivery_timeout,
-            )
-            .await;
-        }
-        let mut outcome = settled.outcome;
-        outcome.claimed = count;
-        settled.result.map(|()| outcome)
+        let mut settled = settle(store, token, verdicts, arranged.unreadable, rules, observed).await;
+        settled.outcome.claimed = count;
+        settled
     }
 
     /// The topics of these events, by receiver; nothing if there is but one.

@@ -1,6 +1,7 @@
 //! One receiver of several that cannot be reached: only its events wait.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hare_seaorm::delivery::DeliveryError;
@@ -184,6 +185,23 @@ on_every_backend! {
         assert_eq!(within(second).await.unwrap().delivered, 2);
     }
 
+    async fn a_dead_route_that_has_nothing_to_ask_with_takes_no_others_place(t: TestDb) {
+        let (relay, clock, live, _) = relay(&t);
+        let relay = relay.batch_size(1);
+        let gone = write(&t, "dead.a", None).await;
+        assert_eq!(relay.poll_once().await.unwrap().released, 1);
+        set(&t, gone, &format!("published_at = {}", at(&t, 0.0))).await;
+        let sequence = write(&t, "live.a", None).await;
+        clock.advance(SECOND);
+        assert_eq!(relay.poll_once().await.unwrap().delivered, 1);
+        assert_eq!(sequences(&live.take()), [sequence]);
+        // One that has keeps to the limit.
+        write_all(&t, "dead.a", 1).await;
+        write_all(&t, "live.a", 1).await;
+        let polls = [relay.poll_once().await.unwrap(), relay.poll_once().await.unwrap()];
+        assert_eq!(polls.map(|poll| (poll.claimed, poll.delivered)), [(1, 0), (1, 1)]);
+    }
+
     async fn a_started_relay_asks_again_when_the_pause_of_a_route_is_over(t: TestDb) {
         let (relay, clock, live, dead) = relay(&t);
         let asked = Arc::new(tokio::sync::Semaphore::new(0));
@@ -205,6 +223,44 @@ on_every_backend! {
         within(dead.wait_for(3)).await;
         within(handle.stop()).await;
     }
+}
+
+/// A claim may take its time; what the same poll claimed before is served meanwhile, while its lease is fresh.
+#[tokio::test]
+async fn what_asks_is_sent_while_the_rest_is_still_claimed() {
+    let t = TestDb::new(Backend::Postgres).await; // a claim is one statement there, and its answer can be held back
+    let (mut db, gate) = t.gated_pool(5).await;
+    let (closes, is_armed) = (gate.clone(), Arc::new(AtomicBool::new(false)));
+    let armed = Arc::clone(&is_armed);
+    db.set_metric_callback(move |info| {
+        if info.statement.sql.contains("ordering_key IS NULL OR") && armed.swap(false, Ordering::SeqCst) {
+            closes.close();
+        }
+    });
+    let (delivery, mut sends) = asking();
+    let router = TopicRouter::new()
+        .route("dead", delivery)
+        .default_route(MemoryDelivery::new());
+    let (relay, clock) = relay_with_clock(&db, router);
+    let relay = Arc::new(relay);
+    let poll = || {
+        let relay = Arc::clone(&relay);
+        tokio::spawn(async move { relay.poll_once().await.unwrap() })
+    };
+    write(&t, "dead", None).await;
+    let first = poll();
+    let send = sends.next().await;
+    send.answer.send(Err(DeliveryError::unavailable("away"))).unwrap();
+    assert_eq!(within(first).await.unwrap().released, 1);
+    write(&t, "live", None).await;
+    clock.advance(SECOND);
+    is_armed.store(true, Ordering::SeqCst);
+    let second = poll();
+    let send = sends.next().await;
+    assert!(!is_armed.load(Ordering::SeqCst), "the second claim is held back");
+    gate.open();
+    send.answer.send(Ok(())).unwrap();
+    assert_eq!(within(second).await.unwrap().delivered, 2);
 }
 
 /// A relay cannot leave out any number of topics. It still ends, delivers to others now and then, and loses nothing.
