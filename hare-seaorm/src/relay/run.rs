@@ -87,7 +87,7 @@ impl<E: OutboxEntity> Runner<E> {
             let polled_at = self.store.clock().monotonic();
             let polling = AssertUnwindSafe(self.poll(self.options.batch_size, stop)).catch_unwind();
             match polling.await {
-                Ok(Ok(outcome)) if outcome.claimed > 0 && !self.is_paused() => continue,
+                Ok(Ok(outcome)) if outcome.claimed > 0 => continue,
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     tracing::error!(name: "hare.poll_failed", outbox, error = %Chain(&error), "a poll failed");
@@ -124,11 +124,7 @@ impl<E: OutboxEntity> Runner<E> {
         while !concerns(&topics, &signals.take().await) {}
     }
 
-    /// Whether everything waits for a receiver.
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused_until().is_some()
-    }
-
+    /// Until when everything waits for a receiver, if it does.
     fn paused_until(&self) -> Option<Instant> {
         match self.availability.allowance(self.store.clock().monotonic()) {
             Allowance::None { until } => Some(until),
