@@ -1,7 +1,7 @@
 //! One receiver of several that cannot be reached: only its events wait.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hare_seaorm::delivery::DeliveryError;
@@ -223,6 +223,64 @@ on_every_backend! {
         within(dead.wait_for(3)).await;
         within(handle.stop()).await;
     }
+}
+
+/// It would else sleep until its interval is over, a day.
+#[tokio::test]
+async fn a_pause_that_ends_while_a_poll_finds_nothing_is_not_slept_through() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let mut db = t.another_pool(2).await;
+    let (receiver, clock, claims) = (MemoryDelivery::new(), TestClock::new(), AtomicUsize::new(0));
+    receiver.fail_next_with(DeliveryError::unavailable("away"));
+    let moving = clock.clone();
+    db.set_metric_callback(move |info| {
+        // The first claims the event, the second leaves it out.
+        if info.statement.sql.contains("ordering_key IS NULL OR")
+            && claims.fetch_add(1, Ordering::SeqCst) == 1
+        {
+            moving.advance(SECOND);
+        }
+    });
+    write(&t, "a", None).await;
+    let router = TopicRouter::new().default_route(receiver.clone());
+    let handle = super::bench::relay(&db, router).clock(clock).start().unwrap();
+    within(receiver.wait_for(1)).await;
+    within(handle.stop()).await;
+}
+
+/// A router behind a router has receivers of its own.
+#[tokio::test]
+async fn of_a_router_behind_a_router_only_the_dead_route_waits() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let (live, dead) = (MemoryDelivery::new(), MemoryDelivery::new());
+    dead.fail_when(away);
+    let inner = TopicRouter::new()
+        .route("in.live", live.clone())
+        .route("in.dead", dead);
+    let relay = super::bench::relay(&t.db, TopicRouter::new().route("in.*", inner));
+    write(&t, "in.dead", None).await;
+    assert_eq!(relay.poll_once().await.unwrap().released, 1);
+    write(&t, "in.live", None).await;
+    assert_eq!(relay.poll_once().await.unwrap().delivered, 1);
+}
+
+/// What was found by one event need not be found by the next of the same poll.
+#[tokio::test]
+async fn a_receiver_that_is_away_is_not_asked_again_in_the_same_poll() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let (relay, _, _, dead) = relay(&t);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    dead.fail_when(move |event| {
+        count.fetch_add(1, Ordering::SeqCst);
+        away(event)
+    });
+    for (topic, key) in [("dead.a", None), ("live.a", Some("k")), ("dead.a", Some("k"))] {
+        write(&t, topic, key).await;
+    }
+    let outcome = relay.poll_once().await.unwrap();
+    assert_eq!((outcome.claimed, outcome.delivered, outcome.released), (3, 1, 2));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 /// A claim may take its time; what the same poll claimed before is served meanwhile, while its lease is fresh.
