@@ -46,7 +46,6 @@ impl Timer {
     }
 
     /// Runs a pass until it is done, and says when its last try began.
-
     async fn try_pass<E: std::fmt::Display>(
         &self,
         pass: &mut impl AsyncFnMut(usize) -> Result<(), E>,
