@@ -61,7 +61,8 @@ pub trait OutboxDelivery<M: OutboxEvent = outbox::Model>: Send + Sync + 'static 
         false
     }
 
-    /// The JSON column of an own outbox that each attempt's report is written to, by the relay, after settling.
+    /// The JSON column of an own outbox that each attempt's report is for. No delivery of this version has one, and the relay writes
+    /// no report yet.
     fn report_column(&self) -> Option<&str> {
         None
     }
@@ -169,7 +170,7 @@ impl DeliveryError {
     }
 
     /// The answer for an event that was not sent, nor begun to be, because the relay stops. Counts nothing; the event is given
-    /// back. For a batch delivery that looks at [`BatchLimits::is_stopping`].
+    /// back. For a batch delivery that looks at [`BatchLimits::is_stopping`]; while that is false, it counts as a failure.
     pub fn not_begun() -> Self {
         Self::new(Kind::NotBegun, "the relay stopped before this event was sent")
     }

@@ -28,52 +28,46 @@ pub(super) async fn claim<E: OutboxEntity>(
     store.claim(request).await
 }
 
-/// A part of a poll.
+/// A part of a poll: a claim, under a token of its own.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// The most events.
-    most: usize,
-    narrowing: Narrowing,
+    pub(super) request: Request,
     /// The receiver that it asks whether it is back.
     pub(super) probed: Option<Receiver>,
 }
 
-/// The shares of a poll: one event of each receiver that is to be asked again, then the rest of what may be claimed. None while
-/// nothing may.
-pub(super) fn shares(allowance: Allowance) -> Vec<Share> {
-    match allowance {
-        Allowance::Full { without, probes } => {
-            let probes = probes.into_iter().map(|probe| Share {
-                most: 1,
-                narrowing: Narrowing::Only(probe.topics),
-                probed: Some(probe.receiver),
-            });
-            let rest = Share {
-                most: usize::MAX,
-                narrowing: Narrowing::Without(without),
-                probed: None,
-            };
-            probes.chain([rest]).collect()
-        }
-        Allowance::Probe => vec![Share {
-            most: 1,
-            narrowing: Narrowing::Without(Vec::new()),
-            probed: Some(None),
-        }],
-        Allowance::None { .. } => Vec::new(),
+impl Share {
+    /// The same, of at most `left` events.
+    pub(super) fn within(mut self, left: usize) -> Self {
+        let request = &mut self.request;
+        request.limit = request.limit.min(left);
+        request.lane_length = request.lane_length.min(request.limit);
+        self
     }
 }
 
-/// The claim of a share, of at most `limit` events, under a token of its own.
-pub(super) fn request(options: &RelayOptions, share: &Share, limit: usize) -> Request {
-    let limit = limit.min(share.most);
-    Request {
-        limit,
-        lane_length: options.lane_length().min(limit),
-        topics: options.topics.filter(),
-        narrowing: share.narrowing.clone(),
-        lease: options.lease,
-        name: options.name.clone(),
-        token: Uuid::now_v7(),
+/// The claims of a poll, each [within](Share::within) what those before it have left: one event for each receiver that is to be
+/// asked again, and then the rest of what may be claimed. None while nothing may.
+pub(super) fn shares(options: &RelayOptions, allowance: Allowance) -> Vec<Share> {
+    let share = |limit, narrowing, probed| Share {
+        request: Request {
+            limit,
+            lane_length: options.lane_length().min(limit),
+            topics: options.topics.filter(),
+            narrowing,
+            lease: options.lease,
+            name: options.name.clone(),
+            token: Uuid::now_v7(),
+        },
+        probed,
+    };
+    match allowance {
+        Allowance::Full { without, probes } => probes
+            .into_iter()
+            .map(|probe| share(1, Narrowing::Only(probe.topics), Some(probe.receiver)))
+            .chain([share(options.batch_size, Narrowing::Without(without), None)])
+            .collect(),
+        Allowance::Probe => vec![share(1, Narrowing::Without(Vec::new()), Some(None))],
+        Allowance::None { .. } => Vec::new(),
     }
 }

@@ -33,7 +33,8 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// Deletes the events of this relay's topics that were published longer ago than this, by the database's clock, and answers
     /// how many. A deleted event's idempotency key may be used again.
     ///
-    /// It deletes batch by batch, each at once and for good, and waits for no writer. The relay need not run.
+    /// It deletes batch by batch, each at once and for good, and waits for no writer, save on MySQL for one that has locked a row
+    /// that is to go. The relay need not run.
     ///
     /// ```no_run
     /// # use std::time::Duration;

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use super::availability::Receiver;
 use super::lane::{Claim, Lane};
-use super::lease::Held;
+use super::lease::Leases;
+use super::settle::chain_text;
 use crate::delivery::{BatchLimits, DeliveryError, OutboxDelivery, Receipt, Stop, deliver_batch};
 use crate::outbox::OutboxEvent;
 use crate::store::clock::Clock;
@@ -45,7 +46,7 @@ pub(super) struct Rules<'a> {
     pub(super) max_unavailable: Option<Duration>,
     /// Receivers that nothing is sent to.
     pub(super) waited_for: &'a BTreeSet<Receiver>,
-    pub(super) held: &'a Held,
+    pub(super) leases: &'a Leases,
     pub(super) clock: &'a Clock,
     pub(super) stop: &'a Stop,
 }
@@ -114,7 +115,7 @@ fn next_round<M: OutboxEvent>(
             let is_away =
                 rules.waited_for.contains(&receiver) || verdicts.unreachable.contains_key(&receiver);
             // If the lease is lost, someone else may be delivering it: neither it nor what follows is ours to send.
-            if !is_away && rules.held.contains(claim.sequence(), now) {
+            if !is_away && rules.leases.contains(claim.sequence(), now) {
                 round.push((number, claim));
             } else {
                 verdicts.released.push(claim.sequence());
@@ -146,12 +147,16 @@ impl<M: OutboxEvent> Verdicts<M> {
                 self.delivered.push(claim);
                 return;
             }
+            // Given back, it would be claimed again at once, and so on.
+            Err(error) if error.is_not_begun() && !rules.stop.is_requested() => DeliveryError::failed(
+                "the delivery answered that it did not begin to send this event, although the relay does not stop",
+            ),
             Err(error) => error,
         };
         if error.is_unavailable() {
             let unreachable = Unreachable {
                 topic: claim.event.topic().to_owned(),
-                error: error.text(),
+                error: chain_text(&error),
             };
             self.unreachable.insert(receiver, unreachable);
         } else if !error.is_not_begun() {

@@ -18,38 +18,38 @@ use crate::outbox::OutboxEntity;
 
 /// The events of one claim that are still held.
 #[derive(Debug)]
-pub(super) struct Held(Mutex<Leases>);
+pub(super) struct Leases(Mutex<Held>);
 
 #[derive(Debug)]
-struct Leases {
+struct Held {
     sequences: HashSet<i64>,
     /// Until when they are ours if no renewal succeeds, by this process's clock; read before the statement that said so, so it
     /// is never later than what the table says.
     until: Instant,
 }
 
-impl Held {
+impl Leases {
     pub(super) fn new(sequences: HashSet<i64>, until: Instant) -> Self {
-        Self(Mutex::new(Leases { sequences, until }))
+        Self(Mutex::new(Held { sequences, until }))
     }
 
-    fn leases(&self) -> MutexGuard<'_, Leases> {
+    fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn contains(&self, sequence: i64, now: Instant) -> bool {
-        let leases = self.leases();
-        now < leases.until && leases.sequences.contains(&sequence)
+        let held = self.held();
+        now < held.until && held.sequences.contains(&sequence)
     }
 
     fn sequences(&self) -> Vec<i64> {
-        let mut sequences: Vec<i64> = self.leases().sequences.iter().copied().collect();
+        let mut sequences: Vec<i64> = self.held().sequences.iter().copied().collect();
         sequences.sort_unstable();
         sequences
     }
 
     fn renewed(&self, still_held: HashSet<i64>, until: Instant) {
-        *self.leases() = Leases {
+        *self.held() = Held {
             sequences: still_held,
             until,
         };
@@ -65,16 +65,16 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// `since`: from when on `held` is leased, by this process's clock.
+    /// `since`: from when on they are held, by this process's clock.
     pub(super) fn start<E: OutboxEntity>(
         store: Store<E>,
         token: Uuid,
-        held: Arc<Held>,
+        leases: Arc<Leases>,
         since: Instant,
         lease: Duration,
     ) -> Self {
         let over = Stop::default();
-        let task = tokio::spawn(renew(store, token, held, since, lease, over.clone()));
+        let task = tokio::spawn(renew(store, token, leases, since, lease, over.clone()));
         Self { over, task }
     }
 
@@ -95,7 +95,7 @@ impl Drop for Renewal {
 async fn renew<E: OutboxEntity>(
     store: Store<E>,
     token: Uuid,
-    held: Arc<Held>,
+    leases: Arc<Leases>,
     since: Instant,
     lease: Duration,
     over: Stop,
@@ -107,7 +107,7 @@ async fn renew<E: OutboxEntity>(
             () = over.requested() => return,
             () = store.clock().wait_until(next) => {}
         }
-        let sequences = held.sequences();
+        let sequences = leases.sequences();
         if sequences.is_empty() {
             return;
         }
@@ -115,7 +115,7 @@ async fn renew<E: OutboxEntity>(
         match store.renew(token, lease, &sequences).await {
             Ok(still_held) => {
                 let lost = sequences.len() - still_held.len();
-                held.renewed(still_held, started + lease);
+                leases.renewed(still_held, started + lease);
                 if lost > 0 {
                     let outbox = store.outbox();
                     tracing::warn!(name: "hare.leases_lost", outbox, lost, lease_token = %token, "leases were lost to another relay");

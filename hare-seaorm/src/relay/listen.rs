@@ -170,4 +170,18 @@ mod tests {
         assert_eq!(tries.len(), 12, "half a second after each minute: {tries:?}");
         assert!(levels.iter().all(|level| *level == Level::WARN));
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_went_by_unheard_may_be_anything() {
+        let wakeup = Failing {
+            lasts: Duration::ZERO,
+            tries: Mutex::default(),
+        };
+        let (db, signals) = (DatabaseConnection::default(), Signals::default());
+        let heard = tokio::select! {
+            never = listen(&wakeup, "hare_outbox", &db, &signals) => match never {},
+            heard = tokio::time::timeout(Duration::from_secs(1), signals.take()) => heard,
+        };
+        assert!(heard.is_ok_and(|pending| pending.any));
+    }
 }

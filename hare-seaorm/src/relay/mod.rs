@@ -218,7 +218,7 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         self.check_options()?;
         let runner = self.runner();
         let mut sum = PollOutcome::default();
-        while sum.claimed < limit && !runner.is_paused() {
+        while sum.claimed < limit {
             let outcome = runner
                 .poll(self.options.batch_size.min(limit - sum.claimed), &Stop::default())
                 .await?;

@@ -174,7 +174,8 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         self.with(|options| options.max_delivery_attempts = attempts)
     }
 
-    /// The wait after the first failure; each further one doubles it. Default 1 s, at most `retry_max`.
+    /// The wait after the first failure; each further one doubles it. Default 1 s, at most `retry_max`. A relay that has nothing
+    /// else to do sees that it is over at its next poll, `poll_interval` later at most.
     #[must_use]
     pub fn retry_base(self, wait: Duration) -> Self {
         self.with(|options| options.retry_base = wait)
@@ -201,7 +202,8 @@ impl<E: OutboxEntity> OutboxRelay<E> {
         self.with(|options| options.lease = lease)
     }
 
-    /// The longest one send may take; then it has failed. Default 30 s, above zero and below `lease`.
+    /// The longest one send may take; then it has failed. Also the longest that closing the delivery may take when the relay stops.
+    /// Default 30 s, above zero and below `lease`.
     #[must_use]
     pub fn delivery_timeout(self, timeout: Duration) -> Self {
         self.with(|options| options.delivery_timeout = timeout)

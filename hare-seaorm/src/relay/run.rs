@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -14,14 +15,14 @@ use super::availability::{Allowance, Availability, Receiver, Topics};
 use super::claim;
 use super::deliver::{Rules, Unreachable, deliver};
 use super::lane::{Claim, Lane, arrange};
-use super::lease::{Held, Renewal};
+use super::lease::{Leases, Renewal};
 use super::listen::listen;
 use super::observer::{RelayObserver, tell};
 use super::options::RelayOptions;
-use super::settle::{FailureRules, settle};
+use super::settle::{FailureRules, Settled, settle};
 use super::store_access::Store;
 use super::topics::concerns;
-use crate::delivery::{OutboxDelivery, Stop};
+use crate::delivery::{DeliveryError, OutboxDelivery, Stop};
 use crate::error::Error;
 use crate::logs::Chain;
 use crate::outbox::{OutboxEntity, OutboxEvent};
@@ -75,7 +76,14 @@ impl<E: OutboxEntity> Runner<E> {
             never = listen(&*self.own_wakeup, outbox, db, &signals) => match never {},
             () = self.poll_until(&stop, &signals) => {}
         }
-        if let Err(error) = self.delivery.close().await {
+        let closing = tokio::time::timeout(self.options.delivery_timeout, self.delivery.close());
+        let closed = closing.await.unwrap_or_else(|_| {
+            let limit = self.options.delivery_timeout;
+            Err(DeliveryError::failed(format!(
+                "it was not closed within {limit:?}"
+            )))
+        });
+        if let Err(error) = closed {
             tracing::warn!(name: "hare.delivery_not_closed", outbox, error = %Chain(&error), "the delivery was not closed cleanly");
         }
     }
@@ -86,7 +94,7 @@ impl<E: OutboxEntity> Runner<E> {
             let polled_at = self.store.clock().monotonic();
             let polling = AssertUnwindSafe(self.poll(self.options.batch_size, stop)).catch_unwind();
             match polling.await {
-                Ok(Ok(outcome)) if outcome.claimed > 0 && !self.is_paused() => continue,
+                Ok(Ok(outcome)) if outcome.claimed > 0 => continue,
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     tracing::error!(name: "hare.poll_failed", outbox, error = %Chain(&error), "a poll failed");
@@ -123,11 +131,7 @@ impl<E: OutboxEntity> Runner<E> {
         while !concerns(&topics, &signals.take().await) {}
     }
 
-    /// Whether everything waits for a receiver.
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused_until().is_some()
-    }
-
+    /// Until when everything waits for a receiver, if it does.
     fn paused_until(&self) -> Option<Instant> {
         match self.availability.allowance(self.store.clock().monotonic()) {
             Allowance::None { until } => Some(until),
@@ -135,66 +139,81 @@ impl<E: OutboxEntity> Runner<E> {
         }
     }
 
-    /// Claims at most `limit` events, delivers them, and records the outcomes.
+    /// Claims at most `limit` events, delivers them, records the outcomes, and tells of them.
     ///
-    /// Receivers that are asked whether they are back do not keep each other or the rest waiting.
+    /// Receivers that are asked whether they are back do not keep each other or the rest waiting, nor do they use up the limit
+    /// where there is nothing to ask with.
     pub(super) async fn poll(&self, limit: usize, stop: &Stop) -> Result<PollOutcome, Error> {
         let allowance = self.availability.allowance(self.store.clock().monotonic());
-        let mut sum = PollOutcome::default();
-        let mut first_error = Ok(());
-        let (mut serving, mut left) = (Vec::new(), limit);
+        let mut settled = Settled::default();
+        let mut serving = FuturesUnordered::new();
+        let mut left = limit;
         // One after the other: on MariaDB a claim skips what another is just looking at.
-        for share in claim::shares(allowance) {
-            let request = claim::request(&self.options, &share, left);
-            if request.limit == 0 {
+        for share in claim::shares(&self.options, allowance) {
+            if left == 0 || stop.is_requested() {
                 break;
             }
-            let mut waited_for = self.availability.waited_for();
-            if let Some(probed) = share.probed {
-                waited_for.remove(&probed);
-            }
+            let share = share.within(left);
+            let waited_for = self.availability.waited_for();
             let claimed_from = self.store.clock().monotonic();
-            match claim::claim(&self.store, &request).await {
+            let mut claiming = pin!(claim::claim(&self.store, &share.request));
+            // What was claimed before is served meanwhile: its leases run.
+            let claimed = loop {
+                tokio::select! {
+                    biased;
+                    claimed = &mut claiming => break claimed,
+                    Some(served) = serving.next() => settled.add(served),
+                }
+            };
+            match claimed {
                 Ok(claimed) if claimed.rows.is_empty() => {}
                 Ok(claimed) => {
                     left = left.saturating_sub(claimed.rows.len());
-                    serving.push(self.serve(request.token, claimed, claimed_from, waited_for, stop));
+                    let probed = share.probed;
+                    let token = share.request.token;
+                    serving.push(self.serve(token, probed, claimed, claimed_from, waited_for, stop));
                 }
                 Err(error) => {
-                    first_error = Err(error);
+                    settled.result = settled.result.and(Err(error));
                     break;
                 }
             }
         }
-        for outcome in join_all(serving).await {
-            match outcome {
-                Ok(outcome) => sum += outcome,
-                Err(error) => first_error = first_error.and(Err(error)),
-            }
+        while let Some(served) = serving.next().await {
+            settled.add(served);
         }
-        first_error.map(|()| sum)
+        if let Some(observer) = &self.observer {
+            let limit = self.options.delivery_timeout;
+            tell(&**observer, self.store.outbox(), &settled.reports, limit).await;
+        }
+        settled.result.map(|()| settled.outcome)
     }
 
-    /// Delivers what a share of a poll claimed, and records the outcomes. Sends nothing to receivers that are `waited_for`.
+    /// Delivers what a share of a poll claimed, and records the outcomes. Sends nothing to receivers that are `waited_for`,
+    /// unless the share asks whether it is back.
     async fn serve(
         &self,
         token: Uuid,
+        probed: Option<Receiver>,
         claimed: Claimed<E::Model>,
         claimed_from: Instant,
-        waited_for: BTreeSet<Receiver>,
+        mut waited_for: BTreeSet<Receiver>,
         stop: &Stop,
-    ) -> Result<PollOutcome, Error> {
+    ) -> Settled {
         let (store, options) = (&self.store, &self.options);
+        if let Some(probed) = probed {
+            waited_for.remove(&probed);
+        }
         let count = claimed.rows.len();
         let arranged = arrange(claimed.rows);
         let met = self.topics_of(&arranged.lanes);
 
         let ours: HashSet<i64> = arranged.lanes.iter().flatten().map(Claim::sequence).collect();
-        let held = Arc::new(Held::new(ours, claimed_from + options.lease));
+        let leases = Arc::new(Leases::new(ours, claimed_from + options.lease));
         let renewal = Renewal::start(
             store.clone(),
             token,
-            Arc::clone(&held),
+            Arc::clone(&leases),
             claimed_from,
             options.lease,
         );
@@ -203,7 +222,7 @@ impl<E: OutboxEntity> Runner<E> {
             timeout: options.delivery_timeout,
             max_unavailable: options.max_unavailable,
             waited_for: &waited_for,
-            held: &held,
+            leases: &leases,
             clock: store.clock(),
             stop,
         };
@@ -228,19 +247,9 @@ impl<E: OutboxEntity> Runner<E> {
             policies: &options.dead_letter_policies,
         };
         let observed = self.observer.as_ref().map(|_| claimed_from);
-        let settled = settle(store, token, verdicts, arranged.unreadable, rules, observed).await;
-        if let Some(observer) = &self.observer {
-            tell(
-                &**observer,
-                store.outbox(),
-                &settled.reports,
-                options.delivery_timeout,
-            )
-            .await;
-        }
-        let mut outcome = settled.outcome;
-        outcome.claimed = count;
-        settled.result.map(|()| outcome)
+        let mut settled = settle(store, token, verdicts, arranged.unreadable, rules, observed).await;
+        settled.outcome.claimed = count;
+        settled
     }
 
     /// The topics of these events, by receiver; nothing if there is but one.

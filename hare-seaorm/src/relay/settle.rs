@@ -51,7 +51,7 @@ struct Failed {
     age: Option<Duration>,
 }
 
-/// What was recorded of a claim.
+/// What was recorded of a claim, or of several.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) outcome: PollOutcome,
@@ -59,6 +59,26 @@ pub(super) struct Settled {
     pub(super) reports: Vec<Report>,
     /// The first error met.
     pub(super) result: Result<(), Error>,
+}
+
+impl Default for Settled {
+    fn default() -> Self {
+        Self {
+            outcome: PollOutcome::default(),
+            reports: Vec::new(),
+            result: Ok(()),
+        }
+    }
+}
+
+impl Settled {
+    pub(super) fn add(&mut self, other: Self) {
+        self.outcome += other.outcome;
+        self.reports.extend(other.reports);
+        if self.result.is_ok() {
+            self.result = other.result;
+        }
+    }
 }
 
 /// Records everything that can be recorded. `observed`: when the claim began, if reports are wanted.
@@ -180,7 +200,6 @@ impl FailureRules<'_> {
         let event = &claim.event;
         let attempt = event.attempts().saturating_add(1);
         let text = error.text();
-        let chain = Chain(error).to_string();
         Failed {
             record: Failure {
                 sequence: event.sequence(),
@@ -188,7 +207,7 @@ impl FailureRules<'_> {
                 releases_key: self.releases_key(event.topic()),
                 error: kept_text(&text),
             },
-            chain: kept_text(if chain.trim().is_empty() { &text } else { &chain }),
+            chain: chain_text(error),
             id: Some(event.id()),
             topic: event.topic().to_owned(),
             ordering_key: event.ordering_key().map(str::to_owned),
@@ -289,9 +308,19 @@ impl Failed {
     }
 }
 
-/// An error's text as it is kept: no longer than the limit, and without the NUL that PostgreSQL refuses in text.
+/// An error's text as it is kept and logged: no longer than the limit, and without the NUL that PostgreSQL refuses in text.
 fn kept_text(text: &str) -> String {
     text.replace('\0', "\\0").chars().take(LONGEST_ERROR).collect()
+}
+
+/// A delivery's error with its causes, as it is logged.
+pub(super) fn chain_text(error: &DeliveryError) -> String {
+    let chain = Chain(error).to_string();
+    if chain.trim().is_empty() {
+        kept_text(&error.text())
+    } else {
+        kept_text(&chain)
+    }
 }
 
 #[cfg(test)]

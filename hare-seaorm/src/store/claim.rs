@@ -446,7 +446,7 @@ async fn choose_in_steps(
             .iter()
             .filter_map(|(at, key)| Some((*at, key.as_deref()?)))
             .collect();
-        for chunk in keyed.chunks(LANES_PER_STATEMENT) {
+        for chunk in keyed.chunks(lanes_per_statement(parts)) {
             // What would only be cut off again is not read.
             let chunk: Vec<_> = match chosen.get(request.limit.saturating_sub(1)) {
                 Some(last) => chunk
@@ -497,7 +497,14 @@ fn followers(mut rows: Vec<(i64, i64, i64)>) -> Vec<Place> {
     places
 }
 
-const LANES_PER_STATEMENT: usize = 64;
+/// How many lanes one statement reads: 64, or fewer where many topics are named, because each lane binds them all and a statement
+/// of MySQL binds at most 65,535 values. A power of two, as lanes are padded to one.
+fn lanes_per_statement(parts: &Parts<'_>) -> usize {
+    const MOST_LANES: usize = 64;
+    const MOST_VALUES: usize = 60_000;
+    let lane = 4 + parts.claimable("e").values();
+    1 << (MOST_VALUES / lane).clamp(1, MOST_LANES).ilog2()
+}
 
 fn mysql_heads(parts: &Parts<'_>, limit: usize) -> Statement {
     // The subquery is not locking: it reads committed rows, skipping none.
@@ -672,6 +679,30 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_statement_reads_no_more_lanes_than_it_can_bind() {
+        let names = TableNames::of::<outbox::Entity>(DbBackend::MySql);
+        let lanes = |topics: usize| {
+            let topic = |number| TopicPattern::Name(format!("topic.{number}"));
+            let topics = TopicFilter {
+                included: Some((0..topics).map(topic).collect()),
+                excluded: vec![],
+            };
+            let request = Request { topics, ..request() };
+            let clock = Clock::default();
+            let parts = Parts::new(&names, &clock, &request);
+            let lanes = lanes_per_statement(&parts);
+            let statement = mysql_lanes(&parts, 25, &vec![(1, "key"); lanes]);
+            let values = statement.values.map_or(0, |values| values.0.len());
+            assert!(values <= 65_535, "{values} for {lanes} lanes");
+            lanes
+        };
+        assert_eq!(
+            [lanes(1), lanes(900), lanes(1_200), lanes(40_000)],
+            [64, 64, 32, 1]
+        );
     }
 
     #[test]

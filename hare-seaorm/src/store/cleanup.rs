@@ -1,8 +1,7 @@
 //! Deleting what is over, a batch at a time.
 //!
 //! Invariant: a row is deleted only if it is published, or a dead letter, and has been for longer than asked *when it is
-//! deleted*: one that is retried meanwhile stays. A batch waits for no writer: it finds its rows without waiting and names them
-//! by their keys.
+//! deleted*: one that is retried meanwhile stays. A batch finds its rows without waiting and names them by their keys.
 
 use std::time::Duration;
 

@@ -64,6 +64,14 @@ impl Fragment {
         whole
     }
 
+    /// How many values it binds.
+    pub(crate) fn values(&self) -> usize {
+        self.0
+            .iter()
+            .filter(|piece| matches!(piece, Piece::Value(_)))
+            .count()
+    }
+
     /// The statement, with the placeholders of `backend`.
     pub(crate) fn into_statement(self, backend: DbBackend) -> Statement {
         let mut sql = String::new();

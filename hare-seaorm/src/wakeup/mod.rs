@@ -49,7 +49,8 @@ pub trait OutboxWakeup: Send + Sync + 'static {
     /// Dropped at any await when the last relay stops; what it opened must close by itself.
     async fn listen(&self, db: &DatabaseConnection, signals: &Signals) -> Result<(), WakeupError>;
 
-    /// Releases what [`signal`](Self::signal) and [`listen`](Self::listen) opened.
+    /// Releases what [`signal`](Self::signal) and [`listen`](Self::listen) opened, and sends what is still to be sent. For whoever
+    /// made the wakeup, at the end of the process: writers and relays share it, so a relay that stops does not call it.
     async fn close(&self) {}
 }
 

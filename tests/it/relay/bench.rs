@@ -9,7 +9,7 @@ use hare_seaorm::testing::TestClock;
 use hare_seaorm::{OutboxMessage, OutboxRelay};
 use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Backend, TestDb};
-use sea_orm::DatabaseConnection;
+use sea_orm::{ConnectionTrait, DatabaseConnection};
 use tokio::sync::{mpsc, oneshot};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
@@ -234,6 +234,28 @@ impl Seen {
     pub(super) fn drain(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.0.try_recv().ok()).collect()
     }
+}
+
+/// Does something in another session once a statement of `db` that contains `after` has ended, before `db` goes on.
+pub(super) fn meddle(db: &mut DatabaseConnection, t: &Arc<TestDb>, after: &'static str, sql: String) {
+    let (t, sql) = (Arc::clone(t), Mutex::new(Some(sql)));
+    db.set_metric_callback(move |info| {
+        if !info.statement.sql.contains(after) {
+            return;
+        }
+        let Some(sql) = sql.lock().unwrap().take() else {
+            return;
+        };
+        let t = Arc::clone(&t);
+        let other_session = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async { t.another_pool(1).await.execute_unprepared(&sql).await.unwrap() });
+        });
+        other_session.join().unwrap();
+    });
 }
 
 /// How many sessions of this database stand inside a transaction.

@@ -1,13 +1,14 @@
 //! Deleting old events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hare_seaorm::{Error, MemoryDelivery, OutboxMessage, outbox};
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
-use sea_orm::TransactionTrait;
+use sea_orm::{ConnectionTrait, TransactionTrait};
 
 use super::bench::{
-    MINUTE, SECOND, Seen, at, relay, relay_with_clock, sequences, set, within, write, write_keys,
+    MINUTE, SECOND, Seen, at, meddle, relay, relay_with_clock, sequences, set, within, write, write_keys,
 };
 
 async fn published(t: &TestDb, sequence: i64, seconds: f64) {
@@ -138,5 +139,31 @@ on_every_backend! {
         // And the other way round: nothing that it locked is in a writer's way.
         outbox::enqueue(&writer, OutboxMessage::new("a", &1).unwrap()).await.unwrap();
         writer.commit().await.unwrap();
+    }
+
+    async fn a_dead_letter_that_is_retried_meanwhile_stays(t: TestDb) {
+        let t = Arc::new(t);
+        let [event] = write_keys(&t, [""]).await;
+        dead(&t, event, -100.0).await;
+        let retried = format!("UPDATE hare_outbox SET dead_lettered_at = NULL WHERE sequence = {event}");
+        match t.backend {
+            // Found, and retried before it is deleted.
+            Backend::MariaDb => {
+                let mut db = t.another_pool(2).await;
+                meddle(&mut db, &t, "SELECT o.sequence FROM", retried);
+                assert_eq!(relay(&db, MemoryDelivery::new()).cleanup_dead_lettered(SECOND).await.unwrap(), 0);
+            }
+            // One statement: the retry has not committed when it looks.
+            Backend::Postgres => {
+                let operator = t.db.begin().await.unwrap();
+                operator.execute_unprepared(&retried).await.unwrap();
+                let relay = relay(&t.db, MemoryDelivery::new());
+                let cleaning = async { relay.cleanup_dead_lettered(SECOND).await };
+                assert_eq!(within(cleaning).await.unwrap(), 0, "and it does not wait");
+                operator.commit().await.unwrap();
+            }
+            Backend::Sqlite => return, // it has one writer
+        }
+        assert_eq!(sequences(&t.outbox().await), [event]);
     }
 }

@@ -10,7 +10,7 @@ use hare_seaorm_tests::wakeup::RecordingWakeup;
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
 use sea_orm::prelude::Uuid;
 
-use super::bench::{Seen, at, foreign_token, relay, row, sequences, set, within, write, write_keys};
+use super::bench::{Seen, at, foreign_token, meddle, relay, row, sequences, set, within, write, write_keys};
 
 /// Makes events dead letters by hand, each failed five times.
 async fn kill(t: &TestDb, dead: &[i64]) {
@@ -200,6 +200,23 @@ on_every_backend! {
         assert_eq!(sequences(&t.outbox().await), [first]);
     }
 
+    async fn one_that_is_retried_meanwhile_is_not_removed_and_not_retried_again(t: TestDb) {
+        let t = Arc::new(t);
+        for removes in [true, false] {
+            let [event] = write_keys(&t, [""]).await;
+            kill(&t, &[event]).await;
+            let mut db = t.another_pool(2).await;
+            // Another operator was quicker, and it has failed once since.
+            let retried = format!("UPDATE hare_outbox SET dead_lettered_at = NULL, attempts = 1 WHERE sequence = {event}");
+            meddle(&mut db, &t, "SELECT o.sequence, o.topic", retried);
+            let relay = relay(&db, MemoryDelivery::new());
+            let (dead, all) = (relay.dead_letters(), DeadLetterFilter::all());
+            let changed = if removes { dead.remove(&all).await } else { dead.retry(&all).await };
+            assert_eq!(changed.unwrap(), 0);
+            assert_eq!(row(&t, event).await.attempts, 1);
+        }
+    }
+
     async fn a_lease_survives_a_retry(t: TestDb) {
         let [event] = write_keys(&t, [""]).await;
         kill(&t, &[event]).await;
@@ -230,4 +247,29 @@ on_every_backend! {
             assert_eq!(found, ["`batch_size` is 0: it must be from 1 to 10000", "`topics` is empty: leave it out"]);
         }
     }
+}
+
+/// A retry of more than one batch, while what it retries fails again at once.
+#[tokio::test]
+async fn each_dead_letter_is_met_once() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    write(&t, "many", None).await;
+    let now = at(&t, -1.0);
+    t.execute(&format!("UPDATE hare_outbox SET dead_lettered_at = {now}"))
+        .await;
+    for _ in 0..11 {
+        t.execute(
+            "INSERT INTO hare_outbox (id, topic, payload, headers, dead_lettered_at) \
+             SELECT randomblob(16), topic, payload, headers, dead_lettered_at FROM hare_outbox",
+        )
+        .await;
+    }
+    t.execute(&format!(
+        "CREATE TRIGGER fails AFTER UPDATE ON hare_outbox WHEN NEW.dead_lettered_at IS NULL BEGIN \
+         UPDATE hare_outbox SET dead_lettered_at = {now} WHERE sequence = NEW.sequence; END"
+    ))
+    .await;
+    let relay = relay(&t.db, MemoryDelivery::new());
+    let retried = within(async { relay.dead_letters().retry(&DeadLetterFilter::all()).await }).await;
+    assert_eq!(retried.unwrap(), 2048);
 }

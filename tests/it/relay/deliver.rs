@@ -95,6 +95,17 @@ on_every_backend! {
         }
     }
 
+    async fn an_answer_of_not_begun_without_a_stop_is_a_failure(t: TestDb) {
+        let [event] = write_keys(&t, [""]).await;
+        let batches = Batches::new(|events| events.iter().map(|_| Err(DeliveryError::not_begun())).collect());
+        // Else it would be claimed and given back without an end.
+        let outcome = within(relay(&t.db, batches).flush(10)).await.unwrap();
+        assert_eq!((outcome.claimed, outcome.failed), (1, 1));
+        let row = row(&t, event).await;
+        assert_eq!(row.attempts, 1);
+        assert!(row.last_error.as_ref().unwrap().contains("although the relay does not stop"));
+    }
+
     // catalogue J4, R7
     async fn a_failing_event_stops_no_other(t: TestDb) {
         let [failing, behind, other, free] = write_keys(&t, ["a", "a", "b", ""]).await;

@@ -171,6 +171,24 @@ on_every_backend! {
         assert!(sends.is_empty());
     }
 
+    // catalogue J16
+    async fn a_delivery_that_does_not_close_does_not_keep_the_relay(t: TestDb) {
+        struct NeverClosed;
+
+        #[async_trait::async_trait]
+        impl OutboxDelivery for NeverClosed {
+            async fn deliver(&self, _: &Model) -> Result<Receipt, DeliveryError> {
+                Ok(Receipt::default())
+            }
+            async fn close(&self) -> Result<(), DeliveryError> {
+                std::future::pending().await
+            }
+        }
+
+        let handle = relay(&t.db, NeverClosed).delivery_timeout(Duration::from_millis(50)).start().unwrap();
+        within(handle.stop()).await;
+    }
+
     // catalogue Q4
     async fn a_stop_that_is_given_up_loses_no_record(t: TestDb) {
         let [event] = write_keys(&t, ["a"]).await;
@@ -296,6 +314,36 @@ async fn a_burst_of_signals_never_polls_twice_at_once() {
     .await;
     within(handle.stop()).await;
     assert_eq!(delivery.peak.load(Ordering::SeqCst), 1);
+}
+
+// catalogue J16
+#[tokio::test]
+async fn a_stop_begins_no_further_round() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let [sent, behind] = write_keys(&t, ["a", "a"]).await;
+    let go_on = Arc::new(Semaphore::new(0));
+    // It does not ask whether the relay stops.
+    let delivery = Peak {
+        go_on: Some(Arc::clone(&go_on)),
+        ..Peak::default()
+    };
+    let handle = Arc::new(relay(&t.db, delivery.clone()).start().unwrap());
+    within(async {
+        while delivery.under_way.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    handle_is_stopping(&handle).await;
+    go_on.add_permits(2);
+    within(handle.stop()).await;
+    assert_eq!(delivery.calls.load(Ordering::SeqCst), 1);
+    assert!(row(&t, sent).await.published_at.is_some());
+    let behind = row(&t, behind).await;
+    assert_eq!(
+        (behind.published_at, behind.claims, behind.lease_token),
+        (None, 0, None)
+    );
 }
 
 // catalogue J18

@@ -7,12 +7,12 @@ use std::time::Duration;
 use hare_seaorm::delivery::DeliveryError;
 use hare_seaorm::outbox::{Entity, Model};
 use hare_seaorm::relay::{DeadLettered, Delivered, Failed, RelayObserver};
-use hare_seaorm::{CallableDelivery, DeadLetterPolicy, MemoryDelivery};
+use hare_seaorm::{CallableDelivery, DeadLetterPolicy, MemoryDelivery, TopicRouter};
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
 use sea_orm::{DatabaseConnection, EntityTrait};
 
 use super::bench::{
-    MINUTE, SECOND, asking, at, foreign_token, relay, relay_with_clock, row, set, within, write_keys,
+    MINUTE, SECOND, asking, at, foreign_token, relay, relay_with_clock, row, set, within, write, write_keys,
 };
 use super::logs;
 
@@ -78,6 +78,25 @@ impl RelayObserver for Bad {
             std::future::pending::<()>().await;
         }
         self.told.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts, at each report, the events that are leased and those that are published.
+struct Counting {
+    db: DatabaseConnection,
+    seen: Arc<Mutex<Vec<(usize, usize)>>>,
+}
+
+#[async_trait::async_trait]
+impl RelayObserver for Counting {
+    async fn delivered(&self, _: &Delivered) {
+        let rows = Entity::find().all(&self.db).await.unwrap();
+        let count = |is: fn(&Model) -> bool| rows.iter().filter(|row| is(row)).count();
+        let counts = (
+            count(|row| row.lease_token.is_some()),
+            count(|row| row.published_at.is_some()),
+        );
+        self.seen.lock().unwrap().push(counts);
     }
 }
 
@@ -202,6 +221,39 @@ on_every_backend! {
         polling.await.unwrap().unwrap();
         let failed: Vec<_> = told.failed.lock().unwrap().iter().map(|(report, _)| report.sequence).collect();
         assert_eq!(failed, [own]);
+    }
+
+    // catalogue L3
+    async fn nothing_is_told_before_everything_of_the_poll_is_stored(t: TestDb) {
+        let (delivery, mut sends) = asking();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let observer = Counting { db: t.db.clone(), seen: Arc::clone(&seen) };
+        let router = TopicRouter::new().route("dead", delivery).default_route(MemoryDelivery::new());
+        let (relay, clock) = relay_with_clock(&t.db, router);
+        let relay = Arc::new(relay.observer(observer));
+        let poll = || {
+            let relay = Arc::clone(&relay);
+            tokio::spawn(async move { relay.poll_once().await.unwrap() })
+        };
+        let dead = write(&t, "dead", None).await;
+        let first = poll();
+        sends.next().await.answer.send(Err(DeliveryError::unavailable("away"))).unwrap();
+        within(first).await.unwrap();
+        let live = write(&t, "live", None).await;
+        clock.advance(SECOND);
+        // Two claims, of which one is recorded long before the other.
+        let second = poll();
+        let send = sends.next().await;
+        within(async {
+            while row(&t, live).await.published_at.is_none() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        send.answer.send(Ok(())).unwrap();
+        assert_eq!(within(second).await.unwrap().delivered, 2);
+        assert_eq!(*seen.lock().unwrap(), [(0, 2), (0, 2)]);
+        assert!(row(&t, dead).await.published_at.is_some());
     }
 
     // catalogue L3

@@ -1,6 +1,6 @@
 //! One receiver of several that cannot be reached: only its events wait.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -252,6 +252,23 @@ on_every_backend! {
         assert_eq!(within(second).await.unwrap().delivered, 2);
     }
 
+    async fn a_dead_route_that_has_nothing_to_ask_with_takes_no_others_place(t: TestDb) {
+        let (relay, clock, live, _) = relay(&t);
+        let relay = relay.batch_size(1);
+        let gone = write(&t, "dead.a", None).await;
+        assert_eq!(relay.poll_once().await.unwrap().released, 1);
+        set(&t, gone, &format!("published_at = {}", at(&t, 0.0))).await;
+        let sequence = write(&t, "live.a", None).await;
+        clock.advance(SECOND);
+        assert_eq!(relay.poll_once().await.unwrap().delivered, 1);
+        assert_eq!(sequences(&live.take()), [sequence]);
+        // One that has keeps to the limit.
+        write_all(&t, "dead.a", 1).await;
+        write_all(&t, "live.a", 1).await;
+        let polls = [relay.poll_once().await.unwrap(), relay.poll_once().await.unwrap()];
+        assert_eq!(polls.map(|poll| (poll.claimed, poll.delivered)), [(1, 0), (1, 1)]);
+    }
+
     async fn a_started_relay_asks_again_when_the_pause_of_a_route_is_over(t: TestDb) {
         let (relay, clock, live, dead) = relay(&t);
         let asked = Arc::new(tokio::sync::Semaphore::new(0));
@@ -273,6 +290,102 @@ on_every_backend! {
         within(dead.wait_for(3)).await;
         within(handle.stop()).await;
     }
+}
+
+/// It would else sleep until its interval is over, a day.
+#[tokio::test]
+async fn a_pause_that_ends_while_a_poll_finds_nothing_is_not_slept_through() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let mut db = t.another_pool(2).await;
+    let (receiver, clock, claims) = (MemoryDelivery::new(), TestClock::new(), AtomicUsize::new(0));
+    receiver.fail_next_with(DeliveryError::unavailable("away"));
+    let moving = clock.clone();
+    db.set_metric_callback(move |info| {
+        // The first claims the event, the second leaves it out.
+        if info.statement.sql.contains("ordering_key IS NULL OR")
+            && claims.fetch_add(1, Ordering::SeqCst) == 1
+        {
+            moving.advance(SECOND);
+        }
+    });
+    write(&t, "a", None).await;
+    let router = TopicRouter::new().default_route(receiver.clone());
+    let handle = super::bench::relay(&db, router).clock(clock).start().unwrap();
+    within(receiver.wait_for(1)).await;
+    within(handle.stop()).await;
+}
+
+/// A router behind a router has receivers of its own.
+#[tokio::test]
+async fn of_a_router_behind_a_router_only_the_dead_route_waits() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let (live, dead) = (MemoryDelivery::new(), MemoryDelivery::new());
+    dead.fail_when(away);
+    let inner = TopicRouter::new()
+        .route("in.live", live.clone())
+        .route("in.dead", dead);
+    let relay = super::bench::relay(&t.db, TopicRouter::new().route("in.*", inner));
+    write(&t, "in.dead", None).await;
+    assert_eq!(relay.poll_once().await.unwrap().released, 1);
+    write(&t, "in.live", None).await;
+    assert_eq!(relay.poll_once().await.unwrap().delivered, 1);
+}
+
+/// What was found by one event need not be found by the next of the same poll.
+#[tokio::test]
+async fn a_receiver_that_is_away_is_not_asked_again_in_the_same_poll() {
+    let t = TestDb::new(Backend::Sqlite).await;
+    let (relay, _, _, dead) = relay(&t);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    dead.fail_when(move |event| {
+        count.fetch_add(1, Ordering::SeqCst);
+        away(event)
+    });
+    for (topic, key) in [("dead.a", None), ("live.a", Some("k")), ("dead.a", Some("k"))] {
+        write(&t, topic, key).await;
+    }
+    let outcome = relay.poll_once().await.unwrap();
+    assert_eq!((outcome.claimed, outcome.delivered, outcome.released), (3, 1, 2));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+/// A claim may take its time; what the same poll claimed before is served meanwhile, while its lease is fresh.
+#[tokio::test]
+async fn what_asks_is_sent_while_the_rest_is_still_claimed() {
+    let t = TestDb::new(Backend::Postgres).await; // a claim is one statement there, and its answer can be held back
+    let (mut db, gate) = t.gated_pool(5).await;
+    let (closes, is_armed) = (gate.clone(), Arc::new(AtomicBool::new(false)));
+    let armed = Arc::clone(&is_armed);
+    db.set_metric_callback(move |info| {
+        if info.statement.sql.contains("ordering_key IS NULL OR") && armed.swap(false, Ordering::SeqCst) {
+            closes.close();
+        }
+    });
+    let (delivery, mut sends) = asking();
+    let router = TopicRouter::new()
+        .route("dead", delivery)
+        .default_route(MemoryDelivery::new());
+    let (relay, clock) = relay_with_clock(&db, router);
+    let relay = Arc::new(relay);
+    let poll = || {
+        let relay = Arc::clone(&relay);
+        tokio::spawn(async move { relay.poll_once().await.unwrap() })
+    };
+    write(&t, "dead", None).await;
+    let first = poll();
+    let send = sends.next().await;
+    send.answer.send(Err(DeliveryError::unavailable("away"))).unwrap();
+    assert_eq!(within(first).await.unwrap().released, 1);
+    write(&t, "live", None).await;
+    clock.advance(SECOND);
+    is_armed.store(true, Ordering::SeqCst);
+    let second = poll();
+    let send = sends.next().await;
+    assert!(!is_armed.load(Ordering::SeqCst), "the second claim is held back");
+    gate.open();
+    send.answer.send(Ok(())).unwrap();
+    assert_eq!(within(second).await.unwrap().delivered, 2);
 }
 
 /// A relay cannot leave out any number of topics. It still ends, delivers to others now and then, and loses nothing.

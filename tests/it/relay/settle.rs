@@ -1,5 +1,6 @@
 //! What is recorded of a delivery, and what is not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hare_seaorm::delivery::DeliveryError;
@@ -8,7 +9,7 @@ use hare_seaorm::{CallableDelivery, Error, MemoryDelivery};
 use hare_seaorm_tests::{Backend, TestDb, on_every_backend};
 
 use super::bench::{
-    MINUTE, SECOND, asking, at, foreign_token, relay, relay_with_clock, row, set, within, write_keys,
+    MINUTE, SECOND, asking, at, foreign_token, meddle, relay, relay_with_clock, row, set, within, write_keys,
 };
 use super::logs;
 
@@ -299,4 +300,20 @@ async fn long_batches_are_settled_in_chunks() {
         rows.iter()
             .all(|row| row.lease_token.is_none() && (row.attempts == 1) == row.published_at.is_none())
     );
+}
+
+/// A statement that fails once is tried again: else a delivery is repeated.
+#[tokio::test]
+async fn an_outcome_that_is_not_recorded_at_first_is_tried_again() {
+    let t = Arc::new(TestDb::new(Backend::Sqlite).await);
+    let [event] = write_keys(&t, [""]).await;
+    t.execute(
+        "CREATE TRIGGER refuses BEFORE UPDATE OF published_at ON hare_outbox BEGIN SELECT RAISE(ABORT, 'not now'); END",
+    )
+    .await;
+    let mut db = t.another_pool(2).await;
+    meddle(&mut db, &t, "published_at = ", "DROP TRIGGER refuses".to_owned());
+    let outcome = relay(&db, MemoryDelivery::new()).poll_once().await.unwrap();
+    assert_eq!(outcome.delivered, 1);
+    assert!(row(&t, event).await.published_at.is_some());
 }

@@ -147,6 +147,17 @@ on_every_backend! {
         assert!((1..=2).contains(&polls), "{polls}");
     }
 
+    async fn a_relay_may_name_very_many_topics(t: TestDb) {
+        for number in 0..40 {
+            let key = format!("key {number}");
+            write(&t, "shop.order", Some(&key)).await;
+            write(&t, "shop.order", Some(&key)).await;
+        }
+        let topics = (0..1_500).map(|number| format!("topic.{number}")).chain(["shop.order".to_owned()]);
+        let relay = relay(&t.db, MemoryDelivery::new()).topics(topics);
+        assert_eq!(relay.poll_once().await.unwrap().delivered, 80);
+    }
+
     async fn a_relay_of_few_topics_finds_them_behind_many_others(t: TestDb) {
         write_keys(&t, [""; 30]).await;
         write(&t, "rare.one", None).await;

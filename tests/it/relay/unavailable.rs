@@ -8,6 +8,7 @@ use hare_seaorm::outbox::Model;
 use hare_seaorm_tests::{TestDb, on_every_backend};
 
 use super::bench::{MINUTE, SECOND, at, relay_with_clock, row, sequences, set, within, write_keys};
+use super::logs;
 
 fn away(_: &Model) -> Option<DeliveryError> {
     Some(DeliveryError::unavailable("connection refused"))
@@ -39,6 +40,19 @@ on_every_backend! {
         let delivered = sequences(&receiver.take());
         assert_eq!(delivered[0], all[0]);
         assert_eq!(delivered.len(), 4);
+    }
+
+    async fn the_log_says_why_and_no_more_than_is_kept(t: TestDb) {
+        logs::listen();
+        write_keys(&t, [""]).await;
+        let receiver = MemoryDelivery::new();
+        let mark = sea_orm::prelude::Uuid::now_v7().to_string();
+        let text = format!("{mark} {}", "é".repeat(10_000));
+        receiver.fail_when(move |_: &Model| Some(DeliveryError::unavailable(text.clone())));
+        relay_with_clock(&t.db, receiver).0.poll_once().await.unwrap();
+        let lines = logs::about(&mark);
+        assert_eq!((lines.len(), lines[0].name), (1, "hare.receiver_unavailable"));
+        assert_eq!(lines[0].fields["error"].chars().count(), 4000);
     }
 
     async fn what_was_delivered_before_the_receiver_went_away_is_recorded(t: TestDb) {
