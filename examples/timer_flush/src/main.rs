@@ -5,25 +5,27 @@
 //!
 //! With `DATABASE_URL` it is the job itself: for 55 s (`TIMER_FLUSH_SECONDS` says otherwise) a pass every 5 s, 200 events at most in
 //! each; a pass that fails is tried three times, 30 s apart, and then the job fails. cron or a Kubernetes CronJob starts it every
-//! minute: see `crontab` and `cronjob.yaml` beside it. Two that overlap do no harm: each event is leased by one of them.
+//! minute: see `crontab` and `cronjob.yaml` beside it. Two that overlap do no harm: each event is leased by one of them. The job
+//! makes no table: the application's migrations do, with `hare_seaorm_migration::migrations()` among them.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example shows what it does"
 )]
 
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hare_seaorm::outbox::{self, Status, enqueue};
-use hare_seaorm::{CallableDelivery, Error, OutboxMessage, OutboxRelay};
+use hare_seaorm::{CallableDelivery, OutboxMessage, OutboxRelay};
 use sea_orm::{Database, DatabaseConnection, EntityTrait, PaginatorTrait, QueryFilter};
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 use timer::Timer;
 
 mod timer;
 
-/// The application's own, as the application has it.
+/// The application's own, as the application has it: it makes the table `hare_outbox`.
 struct Migrator;
 
 impl MigratorTrait for Migrator {
@@ -53,16 +55,31 @@ fn relay(db: &DatabaseConnection) -> OutboxRelay {
         .max_delivery_attempts(8)
 }
 
-async fn pass(relay: &OutboxRelay, limit: usize) -> Result<(), Error> {
-    let outcome = relay.flush(limit).await?;
+async fn pass(relay: &OutboxRelay, limit: usize) -> Result<(), String> {
+    let outcome = relay.flush(limit).await.map_err(|error| with_causes(&error))?;
     if outcome.claimed > 0 {
         println!("{} of {} sent", outcome.delivered, outcome.claimed);
     }
     Ok(())
 }
 
+/// What could not be done, and why: what the database said is the cause of the library's own error.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        // Many errors end in the text of their cause.
+        if !text.ends_with(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Box<dyn Error>> {
     let Ok(url) = std::env::var("DATABASE_URL") else {
         return demonstrate().await;
     };
@@ -78,7 +95,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?)
 }
 
-async fn demonstrate() -> Result<(), Box<dyn std::error::Error>> {
+async fn demonstrate() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("mail.db");
     let db = Database::connect(format!("sqlite://{}?mode=rwc", file.display())).await?;

@@ -1,7 +1,8 @@
 //! The example as a newcomer runs it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 // catalogue R1, R2, R3, R4
 #[test]
@@ -37,4 +38,22 @@ fn a_pass_that_cannot_be_done_fails_the_job() {
         .output()
         .unwrap();
     assert!(!output.status.success());
+}
+
+#[test]
+fn a_missing_table_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("empty.db").display());
+    let mut job = Command::new(env!("CARGO_BIN_EXE_timer-flush"))
+        .env("DATABASE_URL", url)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    BufReader::new(job.stderr.take().unwrap())
+        .read_line(&mut told)
+        .unwrap();
+    job.kill().unwrap();
+    job.wait().unwrap();
+    assert!(told.contains("no such table: hare_outbox"), "{told}");
 }
