@@ -146,7 +146,7 @@ pub fn behavior(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// |---|---|---|
 /// | `table_name = "billing_outbox"` | the table | needed |
 /// | `schema_name = "billing"` | its schema | the connection's |
-/// | `wakeup = path` | a function that makes the `Arc<dyn OutboxWakeup>` of its writers and relays; called once in a process | none: the relays only poll |
+/// | `wakeup = path` | a function that makes the `Arc<dyn OutboxWakeup>` of its writers and relays; called once in a process, when the first event is written or a relay started | none: the relays only poll |
 /// | `conflict(a, idempotency_key)` | what idempotency keys are unique by: `idempotency_key` and columns of the outbox's own that are never NULL; `conflict()` is an outbox without such keys | `idempotency_key` alone |
 /// | `hooks` | the `impl ActiveModelBehavior for ActiveModel` is yours | an empty one is written |
 /// | `crate = "path"` | where `hare_seaorm` is found if not under that name | |

@@ -13,6 +13,9 @@ use sea_orm::DbErr;
 /// What can go wrong in this library.
 ///
 /// Each variant says what a caller can do about it; [`Error::is_retryable`] answers the most common question.
+///
+/// Its text leaves out the cause, which is what the database said (a table that is missing, a lost connection): log it with its
+/// [`source`](std::error::Error::source), or by `{:?}`. The same goes for a [`DbErr`] of a captured write that holds one.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,12 +41,13 @@ pub enum Error {
         /// Why it cannot be done here, and what can.
         reason: String,
     },
-    /// A unique or foreign key of the outbox table refused the event. The write that made it is undone.
+    /// A rule of the outbox table refused the event: a unique or foreign key, a `NOT NULL` or a check of a column of your own. The
+    /// write that made it is undone.
     ///
     /// Retryable if the key belongs to an event that the transaction cannot see.
     #[error("the outbox refused the event: {reason}")]
     Integrity {
-        /// Which rule was broken.
+        /// What was being done. Which rule was broken is in the database's own error, where there is one.
         reason: String,
         /// The database's own error.
         #[source]
@@ -154,7 +158,7 @@ impl Error {
         }
         match Fault::of(&source) {
             Some(Fault::Integrity) => Self::Integrity {
-                reason: format!("while {during}"),
+                reason: format!("a key or another rule of its table does not allow it (while {during})"),
                 source: Some(source),
             },
             Some(Fault::Retryable) => Self::Retryable {

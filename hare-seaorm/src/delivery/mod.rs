@@ -31,8 +31,10 @@ pub use router::TopicRouter;
 /// Sends events to one place. Implement [`deliver`](Self::deliver); the rest has defaults that are right for one-by-one sends. A
 /// delivery around another one hands on every method.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an `OutboxDelivery`",
-    note = "wrap an async function with `CallableDelivery::new`, or implement the trait with `#[async_trait]`"
+    message = "`{Self}` is not an `OutboxDelivery<{M}>`",
+    label = "does not deliver `{M}`",
+    note = "wrap an async function with `CallableDelivery::new`, or implement the trait with `#[async_trait]`",
+    note = "for an outbox of your own: `OutboxRelay::for_outbox::<my_outbox::Entity>`, `TopicRouter::<my_outbox::Model>::default()`"
 )]
 #[async_trait::async_trait]
 pub trait OutboxDelivery<M: OutboxEvent = outbox::Model>: Send + Sync + 'static {

@@ -98,6 +98,19 @@ where
 /// Keys are taken in the order of the messages. Two calls that take the same keys in different orders may deadlock; one of them
 /// then gets [`Error::Retryable`].
 ///
+/// ```no_run
+/// # use hare_seaorm::{Error, OutboxMessage, outbox};
+/// # async fn write(db: sea_orm::DatabaseConnection, paid: Vec<i64>) -> Result<(), Error> {
+/// // A message that cannot be made is an error before any is written.
+/// let messages = paid
+///     .iter()
+///     .map(|id| Ok(OutboxMessage::new("billing.invoice.paid", id)?.ordering_key(format!("invoice:{id}"))))
+///     .collect::<Result<Vec<_>, Error>>()?;
+/// outbox::enqueue_many(&db, messages).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// As [`enqueue`]; every message is checked before anything is written.
 /// # Cancel safety

@@ -149,7 +149,8 @@ impl<E: OutboxEntity> OutboxMessage<E> {
     }
 
     /// The event is not delivered before this time, and holds back later ones of its ordering key until then like any that is
-    /// undelivered. Compared with the database's clock. From the year 1000 to 9999.
+    /// undelivered. Compared with the database's clock. From the year 1000 to 9999. A relay finds that the time has come at its next
+    /// poll, its [`poll_interval`](crate::OutboxRelay::poll_interval) later at most if it has nothing else to do.
     pub fn not_before(self, time: impl Into<DateTimeUtc>) -> Self {
         let time = time.into();
         self.with(|draft| draft.not_before = Some(time))
@@ -180,8 +181,8 @@ impl<E: OutboxEntity> OutboxMessage<E> {
         }))
     }
 
-    /// Sets a column that the outbox has beside the library's, to a value of its field's type; an integer may have another width.
-    /// Given twice, the last value counts.
+    /// Sets a column that the outbox has beside the library's, to a value of its field's type; an integer may have another width. A
+    /// column that is not set has its default, or NULL. Given twice, the last value counts.
     pub fn set(self, column: E::Column, value: impl Into<Value>) -> Self {
         let value = value.into();
         let fitting = fitting::<E>(column, &value);

@@ -95,7 +95,7 @@ pub struct Failed {
     pub delay: Option<Duration>,
     /// The error's text, as in the row's `last_error`.
     pub error: String,
-    /// The wait until the next attempt.
+    /// The wait until the event is due again; the relay's next poll finds it then.
     pub retry_after: Duration,
 }
 

@@ -162,6 +162,9 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     }
 
     /// The wait between polls that found nothing, if no wakeup ends it early. Default 5 s, above zero and at most a day.
+    ///
+    /// Nothing wakes a relay when a time has come: an event that failed, one with a
+    /// [`not_before`](crate::OutboxMessage::not_before), or one whose relay died may be this much later than it is due.
     #[must_use]
     pub fn poll_interval(self, interval: Duration) -> Self {
         self.with(|options| options.poll_interval = interval)

@@ -56,6 +56,34 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// # }
 /// ```
 ///
+/// For an outbox of your own, the function in `wakeup = ...` of [`outbox_event`](macro@crate::outbox_event) makes it. It has no
+/// argument and is called when the first event is written or a relay started, so the connection is put where it finds it before:
+///
+/// ```
+/// mod billing_outbox {
+///     use std::sync::{Arc, OnceLock};
+///
+///     use hare_seaorm::{ListenNotifyWakeup, OutboxWakeup};
+///     use sea_orm::DatabaseConnection;
+///
+///     #[hare_seaorm::outbox_event(table_name = "billing_outbox", wakeup = wakeup)]
+///     pub struct Model {
+///         pub origin: Option<String>,
+///     }
+///
+///     /// Set once, at start, right after the connection is made.
+///     pub static DB: OnceLock<DatabaseConnection> = OnceLock::new();
+///
+///     fn wakeup() -> Arc<dyn OutboxWakeup> {
+///         Arc::new(ListenNotifyWakeup::new(DB.get().expect("`DB` is set at start")))
+///     }
+/// }
+/// # fn main() {}
+/// ```
+///
+/// Several outboxes may share a channel: one notification then wakes the relays of all of them that want the topic. With
+/// [`channel`](Self::channel) each has its own.
+///
 /// # When it notifies
 ///
 /// On a pool, and in a transaction of [`begin`](crate::begin()), the notifications go out *after* the commit: topics are gathered
