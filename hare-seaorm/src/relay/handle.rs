@@ -25,6 +25,8 @@ impl RelayHandle {
     /// Stops the relay: sends that have begun end within their time and are recorded, everything else that was claimed is given
     /// back, the relay no longer listens, and the delivery is closed. Ends a wait at once. Calling it again only waits.
     ///
+    /// It does not deliver what is pending first: that stays in the table for another relay, or for the next start.
+    ///
     /// # Cancel safety
     /// Cancel safe: dropped, the relay stops all the same, and records what it sent.
     pub async fn stop(&self) {
