@@ -27,6 +27,7 @@ use sea_orm_migration::MigrationTrait;
 pub use outbox_table::OutboxTable;
 
 /// Every migration of the built-in outbox table `hare_outbox`, oldest first. Put them before the application's own.
+#[must_use]
 pub fn migrations() -> Vec<Box<dyn MigrationTrait>> {
     vec![Box::new(m20261201_000001_hare_create_outbox::Migration)]
 }

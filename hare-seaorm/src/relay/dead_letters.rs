@@ -149,17 +149,25 @@ impl<E: OutboxEntity> DeadLetters<'_, E> {
         let wakeup = self.relay.checked()?;
         let store = self.store();
         let mut topics = Signalled::default();
-        let retried = each_batch(&store, selection, async |places: &[Place]| {
-            let done = store.retry_dead_letters(sequences(places)).await?;
+        let mut batches = Batches::new(&store, selection);
+        let mut retried = 0;
+        let ended = loop {
+            let places = match batches.next().await {
+                Ok(places) if places.is_empty() => break Ok(retried),
+                Ok(places) => places,
+                Err(error) => break Err(error),
+            };
+            match store.retry_dead_letters(sequences(&places)).await {
+                Ok(done) => retried += done,
+                Err(error) => break Err(error),
+            }
             let own = &self.relay.own_wakeup;
             for wakeup in [own].into_iter().chain(&wakeup) {
                 topics.add(wakeup, places.iter().map(|place| place.topic.clone()));
             }
-            Ok(done)
-        })
-        .await;
+        };
         topics.send().await;
-        retried
+        ended
     }
 
     /// Deletes dead letters for good, and answers how many. What waited behind them is delivered.
@@ -172,10 +180,15 @@ impl<E: OutboxEntity> DeadLetters<'_, E> {
     pub async fn remove(&self, filter: &DeadLetterFilter) -> Result<u64, Error> {
         let selection = self.selection(filter, filter.problems())?;
         let store = self.store();
-        each_batch(&store, selection, async |places: &[Place]| {
-            store.remove_dead_letters(sequences(places)).await
-        })
-        .await
+        let mut batches = Batches::new(&store, selection);
+        let mut removed = 0;
+        loop {
+            let places = batches.next().await?;
+            if places.is_empty() {
+                return Ok(removed);
+            }
+            removed += store.remove_dead_letters(sequences(&places)).await?;
+        }
     }
 
     fn store(&self) -> Store<E> {
@@ -208,23 +221,33 @@ fn sequences(places: &[Place]) -> Vec<i64> {
     places.iter().map(|place| place.sequence).collect()
 }
 
-/// Changes what is selected, batch by batch in order; each dead letter is met once, so that one which fails again meanwhile
-/// does not keep this going. Answers how many were changed.
-async fn each_batch<E: OutboxEntity>(
-    store: &Store<E>,
+/// What is selected, batch by batch in order; each dead letter is met once, so that one which fails again meanwhile does not keep
+/// this going. No async closure over it: the future of one is not known to be `Send`.
+struct Batches<'s, E: OutboxEntity> {
+    store: &'s Store<E>,
     selection: Selection,
-    mut change: impl AsyncFnMut(&[Place]) -> Result<u64, Error>,
-) -> Result<u64, Error> {
-    let (mut changed, mut after) = (0, i64::MIN);
-    loop {
-        let places = store.dead_letter_places(selection.clone(), after, BATCH).await?;
-        let Some(last) = places.last() else {
-            return Ok(changed);
-        };
-        after = last.sequence;
-        changed += change(&places).await?;
-        if (places.len() as u64) < BATCH {
-            return Ok(changed);
+    /// The sequence to go on after; `None` after the last batch.
+    after: Option<i64>,
+}
+
+impl<'s, E: OutboxEntity> Batches<'s, E> {
+    fn new(store: &'s Store<E>, selection: Selection) -> Self {
+        Self {
+            store,
+            selection,
+            after: Some(i64::MIN),
         }
+    }
+
+    /// The next batch, empty after the last.
+    async fn next(&mut self) -> Result<Vec<Place>, Error> {
+        let Some(after) = self.after else {
+            return Ok(Vec::new());
+        };
+        let selection = self.selection.clone();
+        let places = self.store.dead_letter_places(selection, after, BATCH).await?;
+        let is_last = (places.len() as u64) < BATCH;
+        self.after = places.last().filter(|_| !is_last).map(|place| place.sequence);
+        Ok(places)
     }
 }

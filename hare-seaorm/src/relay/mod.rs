@@ -67,6 +67,7 @@ use store_access::Store;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "a relay does nothing until it is started"]
 pub struct OutboxRelay<E: OutboxEntity = outbox::Entity> {
     db: DatabaseConnection,
     delivery: Arc<dyn OutboxDelivery<E::Model>>,

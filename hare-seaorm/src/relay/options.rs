@@ -143,20 +143,17 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     }
 
     /// The most events claimed at once. Default 100, from 1 to 10,000.
-    #[must_use]
     pub fn batch_size(self, events: usize) -> Self {
         self.with(|options| options.batch_size = events)
     }
 
     /// The most events of one ordering key in a batch, so that a busy key leaves room for others. Default a quarter of the
     /// batch, at least 1; from 1 to `batch_size`.
-    #[must_use]
     pub fn lane_length(self, events: usize) -> Self {
         self.with(|options| options.lane_length = Some(events))
     }
 
     /// Sends under way at once. Default 10, from 1 to 1,000. Events of one ordering key are never under way together.
-    #[must_use]
     pub fn concurrency(self, sends: usize) -> Self {
         self.with(|options| options.concurrency = sends)
     }
@@ -165,34 +162,29 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     ///
     /// Nothing wakes a relay when a time has come: an event that failed, one with a
     /// [`not_before`](crate::OutboxMessage::not_before), or one whose relay died may be this much later than it is due.
-    #[must_use]
     pub fn poll_interval(self, interval: Duration) -> Self {
         self.with(|options| options.poll_interval = interval)
     }
 
     /// How often an event may fail before it becomes a dead letter, unless it has a number of its own. Default 5, from 1 to
     /// 10,000.
-    #[must_use]
     pub fn max_delivery_attempts(self, attempts: u32) -> Self {
         self.with(|options| options.max_delivery_attempts = attempts)
     }
 
     /// The wait after the first failure; each further one doubles it. Default 1 s, at most `retry_max`. A relay that has nothing
     /// else to do sees that it is over at its next poll, `poll_interval` later at most.
-    #[must_use]
     pub fn retry_base(self, wait: Duration) -> Self {
         self.with(|options| options.retry_base = wait)
     }
 
     /// The longest wait after a failure, before it is spread. Default 300 s, at most a day.
-    #[must_use]
     pub fn retry_max(self, wait: Duration) -> Self {
         self.with(|options| options.retry_max = wait)
     }
 
     /// How far a wait is moved at random, as a part of it and either way, so that events which failed together come back
     /// apart. Default 0.1, from 0 (exact) to 1.
-    #[must_use]
     pub fn retry_spread(self, part: f64) -> Self {
         self.with(|options| options.retry_spread = part)
     }
@@ -200,21 +192,18 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// How long a claimed event is this relay's without a renewal. It is renewed three times per lease while it is delivered,
     /// so this is how long the events of a relay that died wait for another. Default 60 s, above `delivery_timeout`, at most a
     /// day.
-    #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         self.with(|options| options.lease = lease)
     }
 
     /// The longest one send may take; then it has failed. Also the longest that closing the delivery may take when the relay stops.
     /// Default 30 s, above zero and below `lease`.
-    #[must_use]
     pub fn delivery_timeout(self, timeout: Duration) -> Self {
         self.with(|options| options.delivery_timeout = timeout)
     }
 
     /// How long an event may wait for a receiver that cannot be reached, counted from when it was written or became due;
     /// from then on that counts as a failure. Default 24 h; `None` for ever.
-    #[must_use]
     pub fn max_unavailable(self, longest: impl Into<Option<Duration>>) -> Self {
         let longest = longest.into();
         self.with(|options| options.max_unavailable = longest)
@@ -226,14 +215,12 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// They limit what this relay claims, what it is woken for, and what [`backlog`](Self::backlog),
     /// [`dead_letters`](Self::dead_letters) and the cleanups see. An event of a topic that is not served still holds back later
     /// events of its ordering key.
-    #[must_use]
     pub fn topics<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
         let patterns = patterns.into_iter().map(Into::into).collect();
         self.with(|options| options.topics.included = Some(patterns))
     }
 
     /// Topics not served although [`topics`](Self::topics) names them, in the same patterns. Default none; not `*`.
-    #[must_use]
     pub fn exclude_topics<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
         let patterns = patterns.into_iter().map(Into::into).collect();
         self.with(|options| options.topics.excluded = Some(patterns))
@@ -242,35 +229,30 @@ impl<E: OutboxEntity> OutboxRelay<E> {
     /// What becomes of an ordering key whose event of such a topic ran out of attempts. `pattern` is a topic's name, or its
     /// beginning followed by `*`, as for [`topics`](Self::topics). Given as often as there are patterns: an exact name wins wherever
     /// it was given, else the first pattern that matches. Default [`DeadLetterPolicy::Block`].
-    #[must_use]
     pub fn dead_letter_policy(self, pattern: impl AsRef<str>, policy: DeadLetterPolicy) -> Self {
         self.with(|options| options.dead_letter_policies.add(pattern.as_ref(), policy))
     }
 
     /// What `leased_by` says of events that this relay holds, for people. Default host, process id and a random part; 1 to 255
     /// characters.
-    #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.with(|options| options.name = name)
     }
 
     /// What ends the wait between polls early, in place of the outbox's own.
-    #[must_use]
     pub fn wakeup(mut self, wakeup: Arc<dyn OutboxWakeup>) -> Self {
         self.wakeup = Some(Some(wakeup));
         self
     }
 
     /// Listens to nothing: polls at its interval only.
-    #[must_use]
     pub fn without_wakeup(mut self) -> Self {
         self.wakeup = Some(None);
         self
     }
 
     /// Who is told what became of each event. Default nobody. One observer: given again, it replaces the one before.
-    #[must_use]
     pub fn observer(mut self, observer: impl RelayObserver) -> Self {
         self.observer = Some(Arc::new(observer));
         self
@@ -278,7 +260,6 @@ impl<E: OutboxEntity> OutboxRelay<E> {
 
     /// Moves this relay's time, in a test.
     #[cfg(feature = "testing")]
-    #[must_use]
     pub fn clock(mut self, clock: crate::testing::TestClock) -> Self {
         self.clock = clock.into();
         self

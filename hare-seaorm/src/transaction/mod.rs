@@ -58,6 +58,7 @@ pub async fn begin(db: &DatabaseConnection) -> Result<Transaction, DbErr> {
 /// Run one write at a time in it. A captured write keeps other statements waiting until it is done; only a generic write, whose
 /// statement is SeaORM's, cannot.
 #[derive(Debug)]
+#[must_use = "a transaction that is dropped is rolled back"]
 pub struct Transaction {
     session: Box<Session>,
 }

@@ -273,3 +273,19 @@ async fn each_dead_letter_is_met_once() {
     let retried = within(async { relay.dead_letters().retry(&DeadLetterFilter::all()).await }).await;
     assert_eq!(retried.unwrap(), 2048);
 }
+
+/// A handler of a web framework, or a spawned task, retries and removes: the futures are `Send`.
+#[tokio::test]
+async fn retrying_and_removing_may_run_in_a_task() {
+    fn may_be_spawned(_: impl Future<Output = ()> + Send + 'static) {}
+    let db = sea_orm::Database::connect("sqlite::memory:").await.unwrap();
+    let relay = std::sync::Arc::new(hare_seaorm::OutboxRelay::new(
+        db,
+        hare_seaorm::MemoryDelivery::new(),
+    ));
+    may_be_spawned(async move {
+        let all = hare_seaorm::relay::DeadLetterFilter::all();
+        relay.dead_letters().retry(&all).await.unwrap();
+        relay.dead_letters().remove(&all).await.unwrap();
+    });
+}
