@@ -158,6 +158,11 @@ impl OutboxTable {
     ///
     /// The unique key is built over the whole table; on PostgreSQL writers wait meanwhile.
     ///
+    /// The other columns of [`conflict`](Self::conflict) are there already and stay as they are: that they are never NULL is not
+    /// checked, and on MariaDB and MySQL text in them is compared as it was made. Under a collation that ignores case or trailing
+    /// spaces the tenants `acme` and `Acme` would share their keys, and the second event would be taken for the first: change such
+    /// a column before, to `utf8mb4_nopad_bin` (MySQL: `utf8mb4_0900_bin`).
+    ///
     /// ```
     /// # use hare_seaorm_migration::OutboxTable;
     /// # use sea_orm_migration::prelude::*;
