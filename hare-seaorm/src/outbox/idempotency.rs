@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sea_orm::{DbBackend, DbErr, ModelTrait};
+use sea_orm::{ColumnTrait, ColumnType, DbBackend, DbErr, IdenStatic, ModelTrait, Value};
 
 use super::enqueue::Enqueued;
 use super::message::no_unique_key;
@@ -163,10 +163,10 @@ async fn holders<E: OutboxEntity>(
         // Written differently than it compares, or committed after this transaction's snapshot.
         let mut found = find::<E>(conn, &[event], true).await.map_err(read)?;
         match (found.pop(), refused) {
-            (Some(holder), _) if holder.idempotency_key() != event.idempotency_key.as_deref() => {
-                return Err(not_to_the_letter::<E>().into());
-            }
             (Some(holder), _) => {
+                if let Some(column) = column_that_differs::<E>(&holder, event) {
+                    return Err(not_to_the_letter::<E>(column).into());
+                }
                 holders.insert(*place, holder);
             }
             (None, Some(refused)) => return Err(Error::database(DURING, refused.clone())),
@@ -186,11 +186,28 @@ fn holds<E: OutboxEntity>(stored: &E::Model, event: &NewEvent) -> bool {
     key_of::<E>(event).is_some_and(|key| key.iter().all(|part| stored.get(part.column) == part.value))
 }
 
+/// The column in which a holder of the event's key is written differently. (A `char` column pads what it holds.)
+fn column_that_differs<E: OutboxEntity>(holder: &E::Model, event: &NewEvent) -> Option<&'static str> {
+    let parts = key_of::<E>(event)?;
+    let differing = parts
+        .into_iter()
+        .find(|part| match (holder.get(part.column), &part.value) {
+            (Value::String(Some(stored)), Value::String(Some(given))) => {
+                match part.column.def().get_column_type() {
+                    ColumnType::Char(_) => stored.trim_end_matches(' ') != given.trim_end_matches(' '),
+                    _ => stored != *given,
+                }
+            }
+            _ => false,
+        })?;
+    Some(differing.column.as_str())
+}
+
 /// That two keys are one to this table: the event of the second would be taken for the first one's, and lost.
-fn not_to_the_letter<E: OutboxEntity>() -> ConfigError {
+fn not_to_the_letter<E: OutboxEntity>(column: &str) -> ConfigError {
     ConfigError::new(format!(
-        "the column `idempotency_key` of `{}` takes keys for one that are written differently: give it a collation that compares \
-         to the letter",
+        "the column `{column}` of `{}` takes values for one that are written differently, so an event would be taken for another's: \
+         give it a collation that compares to the letter, or write such values in one form",
         E::default().table_name()
     ))
 }

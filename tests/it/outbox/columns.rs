@@ -8,7 +8,7 @@ use hare_seaorm_migration::OutboxTable;
 use hare_seaorm_tests::shop::customer;
 use hare_seaorm_tests::shop::outbox::{audit, billing, tenants};
 use hare_seaorm_tests::statements::Statements;
-use hare_seaorm_tests::{Shop, on_backends, on_every_backend};
+use hare_seaorm_tests::{Backend, Shop, on_backends, on_every_backend};
 use sea_orm::prelude::Decimal;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, QueryFilter, Set, TransactionTrait};
 use sea_orm_migration::prelude::{ColumnDef, SchemaManager};
@@ -315,5 +315,27 @@ on_backends! { [postgres]
         assert!(matches!(&error, Error::Validation { what, .. } if what == "the column `origin`"), "{error}");
         enqueue(&txn, bill("usable")).await.unwrap();
         txn.commit().await.unwrap();
+    }
+}
+
+on_backends! { [postgres, mariadb]
+    // catalogue D12
+    async fn a_tenants_key_is_not_answered_with_that_of_one_written_differently(t: Shop) {
+        t.create_outboxes().await;
+        if t.backend == Backend::MariaDb {
+            t.execute("ALTER TABLE tenants_outbox MODIFY tenant VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL").await;
+        } else {
+            t.execute("CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)").await;
+            t.execute("ALTER TABLE tenants_outbox ALTER COLUMN tenant TYPE VARCHAR(255) COLLATE lax").await;
+        }
+        enqueue(&t.db, of_tenant("acme", "k")).await.unwrap();
+        for error in [
+            enqueue(&t.db, of_tenant("Acme", "k")).await.unwrap_err(),
+            enqueue_many(&t.db, [of_tenant("ACME", "k")]).await.unwrap_err(),
+        ] {
+            assert!(matches!(&error, Error::Config(_)) && error.to_string().contains("`tenant` of `tenants_outbox`"), "{error}");
+        }
+        assert!(!enqueue(&t.db, of_tenant("acme", "k")).await.unwrap().is_new);
+        assert_eq!(t.count("tenants_outbox").await, 1);
     }
 }
