@@ -187,16 +187,11 @@ pub(crate) const GONE: &str = "the transaction is gone: the database ended a dea
 
 /// What is left of a transaction that the database gave up.
 fn given_up(error: &DbErr) -> &'static str {
-    #[cfg(feature = "sqlx-mysql")]
-    if sqlx_database_error(error).is_some_and(|error| {
-        error
-            .try_downcast_ref::<sea_orm::sqlx::mysql::MySqlDatabaseError>()
-            .is_some()
-    }) {
-        return GONE;
+    if mysql_number(error).is_some() {
+        GONE
+    } else {
+        "the database gave it up for another; roll the transaction back and run it again"
     }
-    let _ = error;
-    "the database gave it up for another; roll the transaction back and run it again"
 }
 
 /// What a database error means, where the answer decides what a caller may do.
@@ -260,48 +255,49 @@ impl Fault {
 ///
 /// It is a serialisation failure like others, and told from them by the function that raises it, as the server names it.
 pub(crate) fn is_invisible_conflict(error: &DbErr) -> bool {
-    #[cfg(feature = "sqlx-postgres")]
-    if let Some(error) = sqlx_database_error(error)
-        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
-    {
-        return error.code() == "40001" && error.routine() == Some("ExecCheckTupleVisible");
-    }
-    let _ = error;
-    false
+    postgres_code(error) == Some(("40001", Some("ExecCheckTupleVisible")))
 }
 
 /// Whether a statement waited for a lock for as long as it may: PostgreSQL's `lock_not_available`, MySQL's error 1205.
 ///
 /// Not among [`Fault`]s, because on MySQL it leaves the transaction as it was.
 fn is_lock_timeout(error: &DbErr) -> bool {
-    #[cfg(feature = "sqlx-postgres")]
-    if sqlx_database_error(error)
-        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
-        .is_some_and(|error| error.code() == "55P03")
-    {
-        return true;
-    }
-    #[cfg(feature = "sqlx-mysql")]
-    if sqlx_database_error(error)
-        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::mysql::MySqlDatabaseError>())
-        .is_some_and(|error| error.number() == 1205)
-    {
-        return true;
-    }
-    let _ = error;
-    false
+    postgres_code(error).is_some_and(|(code, _)| code == "55P03") || mysql_number(error) == Some(1205)
 }
 
 /// Whether PostgreSQL found no unique key for an `ON CONFLICT` (`invalid_column_reference`).
 pub(crate) fn is_without_unique_key(error: &DbErr) -> bool {
+    postgres_code(error).is_some_and(|(code, _)| code == "42P10")
+}
+
+/// The SQLSTATE of an error of PostgreSQL's, and the server's function that raised it.
+fn postgres_code(error: &DbErr) -> Option<(&str, Option<&str>)> {
     #[cfg(feature = "sqlx-postgres")]
-    if let Some(error) = sqlx_database_error(error)
-        .and_then(|error| error.try_downcast_ref::<sea_orm::sqlx::postgres::PgDatabaseError>())
     {
-        return error.code() == "42P10";
+        use sea_orm::sqlx::postgres::PgDatabaseError;
+        let error = sqlx_database_error(error)?.try_downcast_ref::<PgDatabaseError>()?;
+        Some((error.code(), error.routine()))
     }
-    let _ = error;
-    false
+    #[cfg(not(feature = "sqlx-postgres"))]
+    {
+        let _ = error;
+        None
+    }
+}
+
+/// The number of an error of MySQL's.
+fn mysql_number(error: &DbErr) -> Option<u16> {
+    #[cfg(feature = "sqlx-mysql")]
+    {
+        use sea_orm::sqlx::mysql::MySqlDatabaseError;
+        let error = sqlx_database_error(error)?.try_downcast_ref::<MySqlDatabaseError>()?;
+        Some(error.number())
+    }
+    #[cfg(not(feature = "sqlx-mysql"))]
+    {
+        let _ = error;
+        None
+    }
 }
 
 #[cfg(feature = "_sqlx")]

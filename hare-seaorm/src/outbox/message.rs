@@ -6,12 +6,12 @@ use std::sync::Arc;
 use chrono::Datelike;
 use sea_orm::prelude::DateTimeUtc;
 use sea_orm::sea_query::Expr;
-use sea_orm::{ActiveModelTrait, ColumnTrait, DbBackend, IdenStatic, Value};
+use sea_orm::{ActiveModelTrait, ColumnTrait, DbBackend, IdenStatic, Iterable, Value};
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::entity;
-use super::model::{LIBRARY_COLUMNS, OutboxEntity};
+use super::model::OutboxEntity;
 
 use crate::capture::KEY_LIMIT;
 use crate::error::{ConfigError, Error};
@@ -359,7 +359,8 @@ fn check_own(own: &[OwnValue], refuse_nul: bool) -> Result<(), Error> {
     } in own
     {
         let what = || format!("the column `{column}`");
-        if LIBRARY_COLUMNS.contains(column) {
+        // The built-in outbox has the library's columns and no others.
+        if entity::Column::iter().any(|library| library.as_str() == *column) {
             let reason = match *column {
                 "topic" | "payload" => "it is an argument of the message itself".to_owned(),
                 "headers" => "use `header(name, value)` of the message".to_owned(),
@@ -397,23 +398,28 @@ fn check_conflict_columns<E: OutboxEntity>(event: &NewEvent) -> Result<(), Error
         return Err(no_unique_key::<E>().into());
     }
     if key_of::<E>(event).is_none() {
-        let columns: Vec<&str> = E::conflict_columns().iter().map(IdenStatic::as_str).collect();
         return Err(Error::validation(
             "the idempotency key",
             format!(
                 "it is unique together with other columns of `{}` ({}), and one of these is not set or null: `set` each of them",
                 E::default().table_name(),
-                columns.join(", ")
+                conflict_column_names::<E>()
             ),
         ));
     }
     Ok(())
 }
 
+/// The columns of the unique key, as a list for people.
+fn conflict_column_names<E: OutboxEntity>() -> String {
+    let columns = E::conflict_columns();
+    let names: Vec<&str> = columns.iter().map(IdenStatic::as_str).collect();
+    names.join(", ")
+}
+
 /// That keys cannot be told apart in this table.
 pub(super) fn no_unique_key<E: OutboxEntity>() -> ConfigError {
-    let columns = E::conflict_columns();
-    let columns: Vec<&str> = columns.iter().map(IdenStatic::as_str).collect();
+    let columns = conflict_column_names::<E>();
     let table = E::default();
     let table = table.table_name();
     ConfigError::new(if columns.is_empty() {
@@ -423,8 +429,7 @@ pub(super) fn no_unique_key<E: OutboxEntity>() -> ConfigError {
         )
     } else {
         format!(
-            "there is no table `{table}` with a unique key of exactly ({}): add one, or write messages without an idempotency key",
-            columns.join(", ")
+            "there is no table `{table}` with a unique key of exactly ({columns}): add one, or write messages without an idempotency key"
         )
     })
 }

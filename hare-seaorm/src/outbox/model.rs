@@ -10,29 +10,6 @@ use uuid::Uuid;
 use crate::json::JsonText;
 use crate::wakeup::OutboxWakeup;
 
-/// The columns that the library keeps in every outbox.
-pub(crate) const LIBRARY_COLUMNS: [&str; 19] = [
-    "sequence",
-    "id",
-    "topic",
-    "payload",
-    "headers",
-    "ordering_key",
-    "idempotency_key",
-    "created_at",
-    "attempts",
-    "max_attempts",
-    "last_error",
-    "next_attempt_at",
-    "lease_until",
-    "leased_by",
-    "lease_token",
-    "claims",
-    "releases_key",
-    "published_at",
-    "dead_lettered_at",
-];
-
 /// An outbox table: the built-in one, or one of your own, beside it, with columns and relations of its own.
 ///
 /// An outbox of your own is made with [`outbox_event`](macro@crate::outbox_event), its table by a migration of your own:
