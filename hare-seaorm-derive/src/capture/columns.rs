@@ -7,7 +7,7 @@ use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Expr, Field, Ident, LitStr, Path, Token, Type, token};
+use syn::{Attribute, Expr, Field, Ident, LitStr, Path, Token, Type, token};
 
 use crate::attributes::FieldAttributes;
 use crate::words;
@@ -250,7 +250,27 @@ impl SeaOrm {
     }
 }
 
-pub(crate) fn skip_value(meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
+/// The keys of a `#[sea_orm(...)]`. Its mistakes are SeaORM's to report.
+pub(crate) fn each_sea_orm_key(attribute: &Attribute, mut see: impl FnMut(&Path)) {
+    if attribute.path().is_ident("sea_orm") {
+        let _ = attribute.parse_nested_meta(|meta| {
+            see(&meta.path);
+            skip_value(&meta)
+        });
+    }
+}
+
+/// Whether `#[sea_orm::model]` made this struct, so that there is a `ModelEx` beside the `Model`: SeaORM's mark, which its own derive
+/// acts upon.
+pub(crate) fn is_split(attributes: &[Attribute]) -> bool {
+    let mut found = false;
+    for attribute in attributes {
+        each_sea_orm_key(attribute, |key| found |= key.is_ident("model_ex"));
+    }
+    found
+}
+
+fn skip_value(meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
     if meta.input.peek(Token![=]) {
         meta.value()?.parse::<Expr>()?;
     } else if meta.input.peek(token::Paren) {

@@ -28,7 +28,7 @@ const EXPECTED: &str = "`ChangeCapture` goes on the `Model` struct of an entity"
 pub(crate) fn expand(input: &DeriveInput) -> TokenStream {
     let mut errors = Error::accumulator();
     let output = match model_fields(input) {
-        Ok(_) if input.ident == "Model" && is_split(&input.attrs) => left_to_model_ex(&input.attrs),
+        Ok(_) if input.ident == "Model" && columns::is_split(&input.attrs) => left_to_model_ex(&input.attrs),
         Ok(fields) => check(input, fields, &mut errors).to_tokens(),
         // Impls for something that is no entity would only add errors.
         Err(error) => {
@@ -79,21 +79,6 @@ fn model_fields(input: &DeriveInput) -> darling::Result<&FieldsNamed> {
             format!("{EXPECTED}, which has fields"),
         )),
     }
-}
-
-/// Whether there is a `ModelEx` beside this `Model`: SeaORM's mark, which its own derive acts upon.
-fn is_split(attributes: &[Attribute]) -> bool {
-    let mut found = false;
-    for attribute in attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("sea_orm"))
-    {
-        let _ = attribute.parse_nested_meta(|meta| {
-            found |= meta.path.is_ident("model_ex");
-            columns::skip_value(&meta)
-        });
-    }
-    found
 }
 
 /// The derive on `ModelEx` does the work; if it was kept from there, nothing would be captured, and nothing would say so.
@@ -210,6 +195,6 @@ fn named(word: &Ident, described: &[Described], errors: &mut Accumulator) -> Vec
 }
 
 /// A path below `hare_seaorm::__private`.
-fn private(root: &Path) -> TokenStream {
+pub(crate) fn private(root: &Path) -> TokenStream {
     quote!(#root::__private)
 }

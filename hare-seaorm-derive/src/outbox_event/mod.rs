@@ -8,12 +8,13 @@ use darling::error::Accumulator;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::spanned::Spanned;
-use syn::{Attribute, Data, DeriveInput, Fields, FieldsNamed, Path};
+use syn::{Attribute, Data, DeriveInput, Fields, FieldsNamed};
 
 use self::arguments::Arguments;
 use self::columns::Extra;
 use self::output::Outbox;
-use crate::capture::columns::skip_value;
+use crate::capture::columns::{each_sea_orm_key, is_split};
+use crate::capture::private;
 use crate::words;
 
 mod arguments;
@@ -98,15 +99,6 @@ fn extra_fields(input: &DeriveInput) -> darling::Result<FieldsNamed> {
     }
 }
 
-/// Whether `#[sea_orm::model]` came first, which marks what it makes.
-fn is_split(attributes: &[Attribute]) -> bool {
-    let mut found = false;
-    for attribute in attributes {
-        each_sea_orm_key(attribute, |key| found |= key.is_ident("model_ex"));
-    }
-    found
-}
-
 fn check(input: DeriveInput, fields: FieldsNamed, arguments: Arguments, errors: &mut Accumulator) -> Outbox {
     let attributes = input
         .attrs
@@ -188,19 +180,4 @@ fn refuse_derives(attribute: &Attribute, errors: &mut Accumulator) {
              `#[sea_orm(model_attrs(derive(...)))]`",
         ));
     }
-}
-
-/// The keys of a `#[sea_orm(...)]`. Its mistakes are SeaORM's to report.
-fn each_sea_orm_key(attribute: &Attribute, mut see: impl FnMut(&Path)) {
-    if attribute.path().is_ident("sea_orm") {
-        let _ = attribute.parse_nested_meta(|meta| {
-            see(&meta.path);
-            skip_value(&meta)
-        });
-    }
-}
-
-/// A path below `hare_seaorm::__private`.
-fn private(root: &Path) -> TokenStream {
-    quote!(#root::__private)
 }
