@@ -17,9 +17,12 @@ use crate::words;
 /// Beside `capture(...)`.
 const ON_STRUCTS: [&str; 2] = ["capture", "crate"];
 const ON_FIELDS: [&str; 2] = ["json_with", "sensitive"];
-const IN_CAPTURE: [&str; 14] = [
+const IN_CAPTURE: [&str; 21] = [
     "app",
+    "envelope",
     "exclude",
+    "extend",
+    "extend_many",
     "fields",
     "hooks",
     "name",
@@ -27,38 +30,62 @@ const IN_CAPTURE: [&str; 14] = [
     "on_pool",
     "operations",
     "ordering_key",
+    "ordering_key_with",
     "outbox",
     "payload",
+    "profile",
+    "sink",
     "strategy",
     "topic",
+    "topic_with",
     "unordered",
 ];
-/// Pairs of which a declaration has one at most.
-const CONFLICTS: [(&str, &str); 2] = [("fields", "exclude"), ("ordering_key", "unordered")];
+/// Pairs of which a declaration has one at most. A sink takes changes before they are events.
+const CONFLICTS: [(&str, &str); 15] = [
+    ("fields", "exclude"),
+    ("topic", "topic_with"),
+    ("ordering_key", "unordered"),
+    ("ordering_key", "ordering_key_with"),
+    ("ordering_key_with", "unordered"),
+    ("extend", "extend_many"),
+    ("sink", "envelope"),
+    ("sink", "extend"),
+    ("sink", "extend_many"),
+    ("sink", "ordering_key"),
+    ("sink", "ordering_key_with"),
+    ("sink", "outbox"),
+    ("sink", "topic"),
+    ("sink", "topic_with"),
+    ("sink", "unordered"),
+];
 
 /// What an event holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Payload {
     Keys,
-    #[default]
     After,
     BeforeAndAfter,
 }
 
 /// What generic inserts and deletes do on a bare pool.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnPool {
-    #[default]
     Refuse,
     NonAtomic,
 }
 
 /// How writes are carried out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    #[default]
     Auto,
     Portable,
+}
+
+/// How a payload presents a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Envelope {
+    Plain,
+    CloudEvents,
 }
 
 /// What makes events.
@@ -79,13 +106,27 @@ pub(crate) enum Choice {
     Exclude(Vec<Ident>),
 }
 
-/// What orders events.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum OrderingKey {
-    #[default]
-    Default,
+/// What gives events their topic.
+#[derive(Debug, Clone)]
+pub(crate) enum Topic {
     Template(Template),
+    Function(Path),
+}
+
+/// What orders events.
+#[derive(Debug, Clone)]
+pub(crate) enum OrderingKey {
+    Template(Template),
+    Function(Path),
     Unordered,
+}
+
+/// What is run for each statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Code {
+    Extend(Path),
+    ExtendMany(Path),
+    Sink(Path),
 }
 
 /// A method that hides SeaORM's of the same name.
@@ -97,9 +138,18 @@ pub(crate) enum Method {
     Delete,
     UpdateWithoutReturning,
     ModelDelete,
+    DeleteLinks,
+    DeleteLinksSelf,
+    EntityInsert,
+    InsertMany,
+    EntityUpdate,
+    UpdateMany,
+    EntityDelete,
+    DeleteMany,
+    DeleteById,
 }
 
-/// All of `#[hare(...)]` on a struct.
+/// All of `#[hare(...)]` on a struct. What is `None` is not said: it is the profile's, or else the default.
 #[derive(Debug)]
 pub(crate) struct StructAttributes {
     /// Where `hare_seaorm` is found.
@@ -107,16 +157,18 @@ pub(crate) struct StructAttributes {
     pub(crate) app: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) outbox: Option<Path>,
-    pub(crate) payload: Payload,
-    pub(crate) operations: Operations,
+    pub(crate) profile: Option<Path>,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) operations: Option<Operations>,
     pub(crate) columns: Choice,
-    /// `None`: the default.
-    pub(crate) topic: Option<Template>,
-    pub(crate) ordering_key: OrderingKey,
+    pub(crate) topic: Option<Topic>,
+    pub(crate) ordering_key: Option<OrderingKey>,
+    pub(crate) envelope: Option<Envelope>,
+    pub(crate) code: Option<Code>,
     pub(crate) hooks: bool,
     pub(crate) no_shadow: Vec<Method>,
-    pub(crate) on_pool: OnPool,
-    pub(crate) strategy: Strategy,
+    pub(crate) on_pool: Option<OnPool>,
+    pub(crate) strategy: Option<Strategy>,
 }
 
 impl Default for StructAttributes {
@@ -126,19 +178,18 @@ impl Default for StructAttributes {
             app: None,
             name: None,
             outbox: None,
-            payload: Payload::default(),
-            operations: Operations {
-                insert: true,
-                update: true,
-                delete: true,
-            },
+            profile: None,
+            payload: None,
+            operations: None,
             columns: Choice::default(),
             topic: None,
-            ordering_key: OrderingKey::default(),
+            ordering_key: None,
+            envelope: None,
+            code: None,
             hooks: false,
             no_shadow: Vec::new(),
-            on_pool: OnPool::default(),
-            strategy: Strategy::default(),
+            on_pool: None,
+            strategy: None,
         }
     }
 }
@@ -209,14 +260,14 @@ impl StructAttributes {
                 ("after", Payload::After),
                 ("before_and_after", Payload::BeforeAndAfter),
             ])
-            .map(|payload| self.payload = payload),
+            .map(|payload| self.payload = Some(payload)),
             "operations" => words_in(word, meta, "insert, update, delete").map(|listed| {
                 let chosen = some_of(listed, "an operation", &[("insert", 0), ("update", 1), ("delete", 2)], errors);
-                self.operations = Operations {
+                self.operations = Some(Operations {
                     insert: chosen.contains(&0),
                     update: chosen.contains(&1),
                     delete: chosen.contains(&2),
-                };
+                });
             }),
             "fields" => words_in(word, meta, "a, b").and_then(|fields| {
                 if fields.is_empty() {
@@ -232,13 +283,24 @@ impl StructAttributes {
                     self.columns = Choice::Exclude(fields);
                 }
             }),
-            "topic" => template(word, meta, Purpose::Topic).map(|topic| self.topic = Some(topic)),
+            "profile" => path(word, meta, "path::to::Type").map(|profile| self.profile = Some(profile)),
+            "topic" => template(word, meta, Purpose::Topic).map(|topic| self.topic = Some(Topic::Template(topic))),
+            "topic_with" => path(word, meta, FUNCTION).map(|function| self.topic = Some(Topic::Function(function))),
             "ordering_key" => template(word, meta, Purpose::OrderingKey)
-                .map(|template| self.ordering_key = OrderingKey::Template(template)),
+                .map(|template| self.ordering_key = Some(OrderingKey::Template(template))),
+            "ordering_key_with" => path(word, meta, FUNCTION)
+                .map(|function| self.ordering_key = Some(OrderingKey::Function(function))),
             "unordered" => {
-                self.ordering_key = OrderingKey::Unordered;
+                self.ordering_key = Some(OrderingKey::Unordered);
                 flag(word, meta)
             }
+            "envelope" => {
+                let known = [("plain", Envelope::Plain), ("cloudevents", Envelope::CloudEvents)];
+                one_of(word, meta, "a form of the envelope", &known).map(|envelope| self.envelope = Some(envelope))
+            }
+            "extend" => path(word, meta, FUNCTION).map(|function| self.code = Some(Code::Extend(function))),
+            "extend_many" => path(word, meta, FUNCTION).map(|function| self.code = Some(Code::ExtendMany(function))),
+            "sink" => path(word, meta, "path::to::Type").map(|sink| self.code = Some(Code::Sink(sink))),
             // Also with a mistake: the user's hooks are there, and a second impl would be one error more.
             "hooks" => {
                 self.hooks = true;
@@ -249,10 +311,10 @@ impl StructAttributes {
             }),
             "on_pool" => {
                 let known = [("refuse", OnPool::Refuse), ("non_atomic", OnPool::NonAtomic)];
-                one_of(word, meta, "a value of `on_pool`", &known).map(|on_pool| self.on_pool = on_pool)
+                one_of(word, meta, "a value of `on_pool`", &known).map(|on_pool| self.on_pool = Some(on_pool))
             }
             "strategy" => one_of(word, meta, "a strategy", &[("auto", Strategy::Auto), ("portable", Strategy::Portable)])
-                .map(|strategy| self.strategy = strategy),
+                .map(|strategy| self.strategy = Some(strategy)),
             "crate" => Err(words::error(
                 meta.path().span(),
                 "`crate` goes beside `capture(...)`: `#[hare(crate = \"...\", capture(...))]`",
@@ -266,13 +328,25 @@ impl StructAttributes {
     }
 }
 
-const METHODS: [(&str, Method); 6] = [
+/// What a path to a function looks like.
+const FUNCTION: &str = "path::to::function";
+
+const METHODS: [(&str, Method); 15] = [
     ("insert", Method::Insert),
     ("update", Method::Update),
     ("save", Method::Save),
     ("delete", Method::Delete),
     ("update_without_returning", Method::UpdateWithoutReturning),
     ("model_delete", Method::ModelDelete),
+    ("delete_links", Method::DeleteLinks),
+    ("delete_links_self", Method::DeleteLinksSelf),
+    ("entity_insert", Method::EntityInsert),
+    ("insert_many", Method::InsertMany),
+    ("entity_update", Method::EntityUpdate),
+    ("update_many", Method::UpdateMany),
+    ("entity_delete", Method::EntityDelete),
+    ("delete_many", Method::DeleteMany),
+    ("delete_by_id", Method::DeleteById),
 ];
 
 impl FieldAttributes {
@@ -290,7 +364,7 @@ impl FieldAttributes {
                 }
                 "json_with" => {
                     keys.seen(&word, meta.path().span());
-                    let function = errors.handle(path(&word, &meta, "path::to::function"));
+                    let function = errors.handle(path(&word, &meta, FUNCTION));
                     read.json_with = Some((span, function));
                 }
                 word if ON_STRUCTS.contains(&word) => {

@@ -49,7 +49,7 @@ mod words;
 /// | `ordering_key = "template"` | of `{label}`, `{pk}`, `{app}`, `{model}`, `{table}` | `"{label}:{pk}"` |
 /// | `unordered` | events without an ordering key | |
 /// | `hooks` | the hooks are yours, see [`behavior`](macro@behavior) | the derive writes empty ones |
-/// | `no_shadow(insert, update, save, delete, update_without_returning, model_delete)` | methods not to write, because you have one of that name | |
+/// | `no_shadow(insert, update, ...)` | methods not to write, because you have one of that name: `insert`, `update`, `save`, `delete`, `update_without_returning`, `delete_links`, `delete_links_self` of the active model, `model_delete` of the model, `entity_insert`, `insert_many`, `entity_update`, `update_many`, `entity_delete`, `delete_many`, `delete_by_id` of the entity | |
 /// | `on_pool = "refuse"`, `"non_atomic"` | inserts and deletes of generic code without a transaction | `"refuse"` |
 /// | `strategy = "auto"`, `"portable"` | how writes are carried out | `"auto"` |
 ///

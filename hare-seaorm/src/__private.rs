@@ -2,13 +2,16 @@
 
 pub use async_trait::async_trait;
 pub use futures_util::future::BoxFuture;
+pub use inventory;
 pub use sea_orm;
 pub use uuid::Uuid;
 
-pub use crate::capture::declaration::{json_form, name_of_module, sensitive_key};
+pub use crate::capture::declaration::{json_form, name_of_module, ordering_key_of, sensitive_key, topic_of};
+pub use crate::capture::template::{check_ordering_key, check_topic, ordering_key_pieces, topic_pieces};
 pub use crate::capture::{
-    CaptureBehavior, CapturedEntity, Declaration, JsonForm, OnPool, Operations, Payload, Piece, Strategy,
-    hooks, write,
+    CaptureBehavior, CaptureProfile, CapturedChange, CapturedEntity, ChangeSink, Code, Declaration,
+    EnvelopeForm, Extensions, JsonForm, OnPool, Operations, Payload, Piece, ProfileFunctions, Registered,
+    Strategy, builders, hooks, links, refused, write,
 };
 pub use crate::json::JsonText;
 pub use crate::outbox::{OutboxEntity, OutboxEvent};

@@ -86,6 +86,7 @@
 //! |---|---|
 //! | `macros` (default) | the derive macros |
 //! | `testing` | a clock that tests can move |
+//! | `tracing-context` | the current span's `traceparent` and `tracestate` in the headers of every event; for `tracing-opentelemetry` 0.34 |
 //! | `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite` | SeaORM's drivers; turn on here what you turn on there, or captured writes are refused. `sqlx-postgres` has `ListenNotifyWakeup` |
 //! | `runtime-*`, `mock`, `stream`, `sqlite-use-returning-for-3_35`, `mariadb-use-returning` | SeaORM's, passed through |
 //! | `with-*`, `postgres-array`, `postgres-vector` | SeaORM's column types; turn on here what you turn on there, or their values cannot be captured |
@@ -96,6 +97,7 @@
 
 pub mod capture;
 pub mod connection;
+mod context;
 pub mod delivery;
 mod error;
 pub mod json;

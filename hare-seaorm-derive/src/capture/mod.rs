@@ -4,6 +4,8 @@
 //! fields, and on `ModelEx`, which has all fields. There everything is written at `ModelEx`, so that relations can be named
 //! in `fields` and `exclude`; in the other formats, which have no `ModelEx`, at `Model`.
 
+use std::path::PathBuf;
+
 use darling::Error;
 use darling::error::Accumulator;
 use proc_macro2::{Span, TokenStream};
@@ -13,7 +15,7 @@ use syn::{Attribute, Data, DeriveInput, Fields, FieldsNamed, Ident, Path};
 
 use self::columns::{Column, Described, Kind};
 use self::label::Package;
-use self::output::Capture;
+use self::output::{App, Capture};
 use crate::attributes::{Choice, StructAttributes};
 use crate::words;
 
@@ -99,27 +101,34 @@ fn check<'a>(input: &'a DeriveInput, fields: &FieldsNamed, errors: &mut Accumula
     let attributes = StructAttributes::read(&input.attrs, errors);
     let described = columns::describe(&fields.named, errors);
     let held = held(&attributes.columns, &described, errors);
-    let (app, manifest) = match &attributes.app {
-        Some(app) => (app.clone(), None),
-        None => {
-            let package = Package::current();
-            let app = package
-                .app()
-                .map_err(|problem| words::error(Span::call_site(), problem));
-            (
-                errors.handle(app).unwrap_or_default(),
-                package.manifest.map(|manifest| manifest.path),
-            )
-        }
-    };
+    let (app, manifest) = app(&attributes, errors);
     Capture {
         vis: &input.vis,
+        has_relations: input.ident == "ModelEx",
         stored: stored(&described).cloned().collect(),
         held,
         app,
         manifest,
         attributes,
     }
+}
+
+/// The service, and the manifest that was asked for it. A profile may name it instead of the crate: then what the crate says is no
+/// error yet.
+fn app(attributes: &StructAttributes, errors: &mut Accumulator) -> (App, Option<PathBuf>) {
+    if let Some(app) = &attributes.app {
+        return (App::Named(app.clone()), None);
+    }
+    let package = Package::current();
+    let app = match package.app() {
+        Ok(app) => App::Default(app),
+        Err(problem) if attributes.profile.is_some() => App::Missing(problem),
+        Err(problem) => {
+            errors.push(words::error(Span::call_site(), problem));
+            App::Default(String::new())
+        }
+    };
+    (app, package.manifest.map(|manifest| manifest.path))
 }
 
 fn stored(described: &[Described]) -> impl Iterator<Item = &Column> {

@@ -1,8 +1,13 @@
 //! What is captured of an entity, and how its events look. Made by the derive, read by the engine; no SQL.
 
-use sea_orm::{EntityTrait, IdenStatic, PrimaryKeyToColumn};
+use std::borrow::Cow;
+
+use futures_util::future::BoxFuture;
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, IdenStatic, PrimaryKeyToColumn};
 use serde::Serialize;
 
+use super::change::CapturedChange;
+use super::extension::Extension;
 use crate::error::{ConfigError, Error};
 use crate::json::{JsonText, document_of};
 use crate::outbox::OutboxEntity;
@@ -19,6 +24,40 @@ pub trait CapturedEntity: EntityTrait {
     /// What is captured. Written and read by the library only.
     #[doc(hidden)]
     fn declaration() -> &'static Declaration<Self>;
+
+    /// What the declaration's code adds to the events of these changes; called if it is [`Code::Extend`].
+    #[doc(hidden)]
+    fn extend_changes<'c, C: ConnectionTrait>(
+        db: &'c C,
+        changes: Vec<CapturedChange<Self>>,
+    ) -> BoxFuture<'c, Result<Extensions<Self>, DbErr>> {
+        let _ = db;
+        Box::pin(std::future::ready(Ok(changes.iter().map(|_| None).collect())))
+    }
+
+    /// Hands the changes to the declaration's sink; called if its code is [`Code::Sink`].
+    #[doc(hidden)]
+    fn sink_changes<'c, C: ConnectionTrait>(
+        db: &'c C,
+        changes: Vec<CapturedChange<Self>>,
+    ) -> BoxFuture<'c, Result<(), DbErr>> {
+        let _ = (db, changes);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// One for each change, in their order.
+pub type Extensions<E> = Vec<Option<Extension<<E as CapturedEntity>::Outbox>>>;
+
+/// What a declaration runs for each statement, in the transaction of the write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Nothing: the events are made and written.
+    None,
+    /// [`CapturedEntity::extend_changes`], before the events are written.
+    Extend,
+    /// [`CapturedEntity::sink_changes`], in place of writing events.
+    Sink,
 }
 
 /// What an event holds of its row.
@@ -75,6 +114,13 @@ pub struct Operations {
 }
 
 impl Operations {
+    /// Inserts, updates and deletes.
+    pub const ALL: Self = Self {
+        insert: true,
+        update: true,
+        delete: true,
+    };
+
     /// Whether this one does.
     pub fn contains(self, operation: Operation) -> bool {
         match operation {
@@ -83,6 +129,26 @@ impl Operations {
             Operation::Delete => self.delete,
         }
     }
+}
+
+/// How an event's payload presents a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnvelopeForm {
+    /// The envelope by itself.
+    Plain,
+    /// A [CloudEvent 1.0](https://cloudevents.io) in structured JSON, with the envelope as its `data`.
+    ///
+    /// | attribute | holds |
+    /// |---|---|
+    /// | `specversion` | `1.0` |
+    /// | `id` | the event's id |
+    /// | `source` | the two halves of the label as a path: `/library/Loan` |
+    /// | `type` | the topic: `library.loan.updated` |
+    /// | `subject` | the primary key, parts joined by `:`; none if it is an empty text |
+    /// | `time` | when the row was written, the envelope's `occurred_at` |
+    /// | `datacontenttype` | `application/json` |
+    /// | `data` | the envelope, with what `extend` adds |
+    CloudEvents,
 }
 
 /// What generic code may do on a bare pool, where an insert or a delete cannot be one transaction with its event.
@@ -125,12 +191,34 @@ pub enum Piece {
 /// The JSON form of one column of a row.
 pub type JsonForm<E> = fn(&<E as EntityTrait>::Model) -> Result<JsonText, Error>;
 
+/// The topic of a change, by a function.
+pub type TopicOf<E> = fn(&CapturedChange<E>) -> Result<String, Error>;
+
+/// The ordering key of a change, by a function; `None` is unordered.
+pub type OrderingKeyOf<E> = fn(&CapturedChange<E>) -> Result<Option<String>, Error>;
+
 /// What a column's own function answered, as JSON text.
 ///
 /// # Errors
 /// [`Error::Validation`] if it has no JSON form, naming the column.
 pub fn json_form<T: Serialize + ?Sized>(field: &'static str, value: &T) -> Result<JsonText, Error> {
     document_of(value).map_err(|error| error.into_validation(format!("the column `{field}`")))
+}
+
+/// What `topic_with` answered.
+///
+/// # Errors
+/// None; a function of the same form as a profile's.
+pub fn topic_of(topic: impl Into<String>) -> Result<String, Error> {
+    Ok(topic.into())
+}
+
+/// What `ordering_key_with` answered.
+///
+/// # Errors
+/// As [`topic_of`].
+pub fn ordering_key_of(key: impl Into<Option<String>>) -> Result<Option<String>, Error> {
+    Ok(key.into())
 }
 
 /// That a sensitive column is in the primary key. In the expanded format only the entity itself knows its key.
@@ -163,9 +251,17 @@ pub struct Declaration<E: EntityTrait> {
     /// What the derive could not see: why nothing may be captured under this declaration.
     pub refusal: Option<ConfigError>,
     /// The topic's template.
-    pub topic: &'static [Piece],
+    pub topic: Cow<'static, [Piece]>,
+    /// The function that gives the topic instead.
+    pub topic_with: Option<TopicOf<E>>,
     /// The ordering key's template; `None` is unordered.
-    pub ordering_key: Option<&'static [Piece]>,
+    pub ordering_key: Option<Cow<'static, [Piece]>>,
+    /// The function that gives the ordering key instead.
+    pub ordering_key_with: Option<OrderingKeyOf<E>>,
+    /// What is run for each statement.
+    pub code: Code,
+    /// How the payload presents a change.
+    pub envelope: EnvelopeForm,
     /// Generic inserts and deletes on a bare pool.
     pub on_pool: OnPool,
     /// How writes are carried out.
@@ -176,6 +272,11 @@ impl<E: EntityTrait> Declaration<E> {
     /// `library.Loan`.
     pub fn label(&self) -> String {
         format!("{}.{}", self.app, self.name)
+    }
+
+    /// Whether code of the declaration sees changes: they are cloned for it.
+    pub(crate) fn shows_changes(&self) -> bool {
+        self.code != Code::None || self.topic_with.is_some() || self.ordering_key_with.is_some()
     }
 
     /// The field of a stored column.

@@ -1,16 +1,31 @@
 //! A change as an event: its topic, its ordering key and its JSON text. Pure; no SQL.
 
 use sea_orm::prelude::DateTimeUtc;
+use sea_orm::sea_query::ValueTuple;
 use sea_orm::{EntityTrait, Iterable, ModelTrait, PrimaryKeyToColumn, Value};
 use sha2::{Digest, Sha256};
 
-use super::declaration::{CapturedEntity, Declaration, Operation, Payload, Piece};
+use super::change::CapturedChange;
+use super::cloud_events::CloudEvent;
+use super::declaration::{CapturedEntity, Declaration, EnvelopeForm, Operation, Payload, Piece};
 use crate::error::Error;
 use crate::json::{write_string, write_value};
+use crate::outbox::check_key;
 use crate::store::insert::NewEvent;
 
 /// The most characters that a topic or a key may hold.
 pub(crate) const KEY_LIMIT: usize = 255;
+
+/// The keys of an envelope; none else may have their names, whatever the payload mode.
+pub(crate) const ENVELOPE_KEYS: [&str; 7] = [
+    "model",
+    "operation",
+    "pk",
+    "changed",
+    "before",
+    "after",
+    "occurred_at",
+];
 
 /// How much of a too long templated key is kept before the hash of the whole.
 const KEPT_OF_LONG_KEY: usize = KEY_LIMIT - 1 - 64;
@@ -48,6 +63,17 @@ impl<'a, E: CapturedEntity> Change<'a, E> {
         }
     }
 
+    /// A row of this key was inserted.
+    pub(crate) fn inserted_key(key: Vec<Value>) -> Self {
+        Self {
+            operation: Operation::Insert,
+            key,
+            changed: None,
+            before: None,
+            after: None,
+        }
+    }
+
     /// The row of this key was deleted, and was this.
     pub(crate) fn deleted(key: Vec<Value>, before: Option<&'a E::Model>) -> Self {
         Self {
@@ -59,26 +85,65 @@ impl<'a, E: CapturedEntity> Change<'a, E> {
         }
     }
 
-    /// The event of this change.
+    /// The event of this change, of which the declaration's functions see `shown`.
     ///
     /// # Errors
-    /// [`Error::Validation`] if a value has no JSON form, naming its column and never the value.
-    pub(crate) fn event(&self, occurred_at: DateTimeUtc) -> Result<NewEvent, Error> {
+    /// [`Error::Validation`] if a value has no JSON form, naming its column and never the value, or a function gives a topic or key
+    /// that does not fit.
+    pub(crate) fn draft(
+        &self,
+        occurred_at: DateTimeUtc,
+        headers: &str,
+        shown: Option<&CapturedChange<E>>,
+    ) -> Result<Draft, Error> {
         let declaration = E::declaration();
-        Ok(NewEvent {
+        let event = NewEvent {
             id: uuid::Uuid::now_v7(),
-            topic: shorten(self.render(declaration, declaration.topic)?),
+            topic: match (declaration.topic_with, shown) {
+                (Some(function), Some(change)) => checked("the topic", function(change)?)?,
+                _ => self.templated_topic(declaration)?,
+            },
             payload: self.envelope(declaration, occurred_at)?,
-            headers: "{}".to_owned(),
-            ordering_key: match declaration.ordering_key {
-                Some(template) => Some(shorten(self.render(declaration, template)?)),
-                None => None,
+            headers: headers.to_owned(),
+            ordering_key: match (declaration.ordering_key_with, shown) {
+                (Some(function), Some(change)) => function(change)?
+                    .map(|key| checked("the ordering key", key))
+                    .transpose()?,
+                _ => self.templated_ordering_key(declaration)?,
             },
             ..NewEvent::default()
-        })
+        };
+        let cloud_event = match declaration.envelope {
+            EnvelopeForm::Plain => None,
+            EnvelopeForm::CloudEvents => Some(CloudEvent {
+                app: declaration.app,
+                name: &declaration.name,
+                subject: self.key_text()?,
+                occurred_at,
+            }),
+        };
+        Ok(Draft { event, cloud_event })
     }
 
-    fn envelope(&self, declaration: &Declaration<E>, occurred_at: DateTimeUtc) -> Result<String, Error> {
+    pub(super) fn templated_topic(&self, declaration: &Declaration<E>) -> Result<String, Error> {
+        Ok(shorten(self.render(declaration, &declaration.topic)?))
+    }
+
+    pub(super) fn templated_ordering_key(
+        &self,
+        declaration: &Declaration<E>,
+    ) -> Result<Option<String>, Error> {
+        match &declaration.ordering_key {
+            Some(template) => Ok(Some(shorten(self.render(declaration, template)?))),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn envelope(
+        &self,
+        declaration: &Declaration<E>,
+        occurred_at: DateTimeUtc,
+    ) -> Result<String, Error> {
         let mut text = String::with_capacity(256);
         text.push_str("{\"model\":");
         write_string(&mut text, &declaration.label());
@@ -129,17 +194,62 @@ impl<'a, E: CapturedEntity> Change<'a, E> {
                 Piece::Table => text.push_str(&declaration.table()),
                 Piece::Operation => text.push_str(self.operation.past_tense()),
                 Piece::Label => text.push_str(&declaration.label()),
-                Piece::PrimaryKey => {
-                    for (position, value) in self.key.iter().enumerate() {
-                        if position > 0 {
-                            text.push(':');
-                        }
-                        text.push_str(&plain_text(value)?);
-                    }
-                }
+                Piece::PrimaryKey => text.push_str(&self.key_text()?),
             }
         }
         Ok(text)
+    }
+
+    /// The parts of the primary key joined by `:`.
+    fn key_text(&self) -> Result<String, Error> {
+        let mut text = String::new();
+        for (position, value) in self.key.iter().enumerate() {
+            if position > 0 {
+                text.push(':');
+            }
+            text.push_str(&plain_text(value)?);
+        }
+        Ok(text)
+    }
+}
+
+/// An event to which the declaration's code may still add.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) event: NewEvent,
+    cloud_event: Option<CloudEvent>,
+}
+
+impl Draft {
+    /// The event as it is written.
+    ///
+    /// # Errors
+    /// [`Error::Validation`] if its payload nests deeper than receivers read.
+    pub(crate) fn finish(mut self) -> Result<NewEvent, Error> {
+        if let Some(cloud_event) = &self.cloud_event {
+            cloud_event.wrap(&mut self.event)?;
+        }
+        Ok(self.event)
+    }
+}
+
+/// A function's topic or key is not shortened: it says what it says.
+fn checked(what: &str, text: String) -> Result<String, Error> {
+    check_key(what, &text, false)?;
+    Ok(text)
+}
+
+/// A key's values in SeaORM's form.
+pub(super) fn value_tuple(mut key: Vec<Value>) -> ValueTuple {
+    if key.len() > 3 {
+        return ValueTuple::Many(key);
+    }
+    let mut next = key.drain(..);
+    match (next.next(), next.next(), next.next()) {
+        (Some(a), Some(b), Some(c)) => ValueTuple::Three(a, b, c),
+        (Some(a), Some(b), None) => ValueTuple::Two(a, b),
+        (Some(a), ..) => ValueTuple::One(a),
+        (None, ..) => ValueTuple::Many(Vec::new()),
     }
 }
 

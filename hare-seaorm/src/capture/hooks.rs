@@ -21,6 +21,7 @@ use sea_orm::{
 };
 
 use super::CaptureBehavior;
+use super::bypass::{expect_delete, expect_insert, expect_no_more};
 use super::declaration::{CapturedEntity, OnPool, Operation};
 use super::engine::{
     self, LockFor, ModelOf, Route, Target, changes_nothing, events_of, locked_row, route, write_events,
@@ -77,6 +78,9 @@ where
             let exclusive = Exclusive::take(conn).await?;
             Savepoint::open_between_hooks(&exclusive).await?.hand_over();
         }
+        if halves != Halves::Plain {
+            expect_insert(conn.backend(), &active_model);
+        }
         return Ok(active_model);
     }
     let captured = route::<A::Entity>(conn, Operation::Update)? == Route::Captured;
@@ -95,6 +99,7 @@ where
     C: ConnectionTrait,
 {
     if insert {
+        expect_no_more::<A::Entity>(Operation::Insert);
         let halves = halves::<A::Entity>(Conn::new(db), Operation::Insert)?;
         let telling = tell(Conn::new(db), halves, Change::<A::Entity>::inserted(&row));
         telling.await?;
@@ -116,13 +121,25 @@ where
     let Some(target) = Target::of(&active_model).filter(|_| halves != Halves::Plain) else {
         return Ok(active_model);
     };
+    let active_model = lock_row(conn, halves, &target, active_model).await?;
+    expect_delete(conn.backend(), &active_model);
+    Ok(active_model)
+}
+
+/// The row that a delete is about to remove, all `Unchanged`; nothing is, if there is no row.
+async fn lock_row<A>(conn: Conn<'_>, halves: Halves, target: &Target, active_model: A) -> Result<A, DbErr>
+where
+    A: ActiveModelTrait + Send + 'static,
+    A::Entity: CapturedEntity,
+    ModelOf<A>: IntoActiveModel<A> + 'static,
+{
     if halves == Halves::NonAtomic {
-        let found = locked_row::<A::Entity>(conn, &target, LockFor::Delete).await?;
+        let found = locked_row::<A::Entity>(conn, target, LockFor::Delete).await?;
         return Ok(found.map_or_else(|| active_model.reset_all(), IntoActiveModel::into_active_model));
     }
     let exclusive = Exclusive::take(conn).await?;
     let savepoint = Savepoint::open_between_hooks(&exclusive).await?;
-    match locked_row::<A::Entity>(exclusive.conn(), &target, LockFor::Delete).await {
+    match locked_row::<A::Entity>(exclusive.conn(), target, LockFor::Delete).await {
         Ok(Some(row)) => {
             savepoint.hand_over();
             Ok(row.into_active_model())
@@ -143,6 +160,7 @@ where
     A::Entity: CapturedEntity,
     C: ConnectionTrait,
 {
+    expect_no_more::<A::Entity>(Operation::Delete);
     let halves = halves::<A::Entity>(Conn::new(db), Operation::Delete)?;
     let was_read = |column| matches!(active_model.get(column), ActiveValue::Unchanged(_));
     if halves != Halves::Plain && <A::Entity as EntityTrait>::Column::iter().all(was_read) {

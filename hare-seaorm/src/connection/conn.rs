@@ -19,6 +19,8 @@ pub(crate) struct Conn<'a> {
     inner: &'a dyn DynConnection,
     kind: Kind<'a>,
     may_be_deferred: bool,
+    /// How many captured writes it is inside of: their code was given it.
+    depth: u8,
 }
 
 impl std::fmt::Debug for Conn<'_> {
@@ -31,6 +33,9 @@ impl std::fmt::Debug for Conn<'_> {
 
 impl<'a> Conn<'a> {
     pub(crate) fn new<C: ConnectionTrait>(connection: &'a C) -> Self {
+        if let Some(conn) = kind::conn_in(connection) {
+            return *conn;
+        }
         let kind = kind::of(connection);
         Self {
             inner: match kind {
@@ -40,6 +45,7 @@ impl<'a> Conn<'a> {
             },
             kind,
             may_be_deferred: matches!(kind, Kind::Transaction(_)),
+            depth: 0,
         }
     }
 
@@ -49,6 +55,7 @@ impl<'a> Conn<'a> {
             inner: held,
             kind: Kind::Capturing(held.session()),
             may_be_deferred: false,
+            depth: 0,
         }
     }
 
@@ -58,6 +65,21 @@ impl<'a> Conn<'a> {
             may_be_deferred: false,
             ..Self::new(transaction)
         }
+    }
+
+    /// For the code of a captured write that runs on it: what that writes is part of the write, which has the transaction to itself
+    /// already.
+    pub(crate) fn inside_a_write(self) -> Self {
+        Self {
+            may_be_deferred: false,
+            depth: self.depth.saturating_add(1),
+            ..self
+        }
+    }
+
+    /// How many captured writes it is inside of.
+    pub(crate) fn depth(&self) -> u8 {
+        self.depth
     }
 
     /// Whether this may be a SQLite transaction that has not written yet, and may have to start anew to write.
@@ -80,6 +102,32 @@ impl<'a> Conn<'a> {
         self.backend() != DbBackend::MySql && self.inner.returning()
     }
 
+    /// The rows that a statement gives back; `None` if they are more than `most`. The statement runs to its end in any case.
+    ///
+    /// Without the feature `stream`, and in a registered transaction type, they are all held meanwhile.
+    pub(crate) async fn query_at_most(
+        &self,
+        statement: DataStatement<'_>,
+        most: usize,
+    ) -> Result<Option<Vec<QueryResult>>, DbErr> {
+        #[cfg(feature = "stream")]
+        if let Some(transaction) = self.streaming() {
+            return stream_at_most(transaction, statement, most).await;
+        }
+        let rows = self.inner.query_all_data(statement).await?;
+        Ok((rows.len() <= most).then_some(rows))
+    }
+
+    /// SeaORM's transaction that the statements go to, unless something stands in between.
+    #[cfg(feature = "stream")]
+    fn streaming(&self) -> Option<&'a DatabaseTransaction> {
+        match self.kind {
+            Kind::Transaction(plain) => plain.sea_orm,
+            Kind::Capturing(session) => Some(session.sea_orm()),
+            Kind::Pool(_) | Kind::Unknown(_) => None,
+        }
+    }
+
     /// Whether this is SeaORM's mock connection, on which capture is off.
     pub(crate) fn is_mock(&self) -> bool {
         match self.kind {
@@ -88,6 +136,36 @@ impl<'a> Conn<'a> {
             _ => self.inner.mock(),
         }
     }
+}
+
+#[cfg(feature = "stream")]
+async fn stream_at_most(
+    transaction: &DatabaseTransaction,
+    statement: DataStatement<'_>,
+    most: usize,
+) -> Result<Option<Vec<QueryResult>>, DbErr> {
+    use futures_util::TryStreamExt;
+    use sea_orm::StreamTrait;
+
+    let mut stream = match statement {
+        DataStatement::Insert(statement) => transaction.stream(statement),
+        DataStatement::Update(statement) => transaction.stream(statement),
+        DataStatement::Delete(statement) => transaction.stream(statement),
+        DataStatement::Select(statement) => transaction.stream(statement),
+        DataStatement::With(statement) => transaction.stream(statement),
+    }
+    .await?;
+    let mut rows = Vec::new();
+    let mut is_within = true;
+    while let Some(row) = stream.try_next().await? {
+        is_within &= rows.len() < most;
+        if is_within {
+            rows.push(row);
+        } else {
+            rows.clear();
+        }
+    }
+    Ok(is_within.then_some(rows))
 }
 
 /// The error for a connection type that nobody registered.

@@ -25,11 +25,17 @@ impl<'a> Exclusive<'a> {
     /// In a transaction of ours: that it is spoiled, or that a generic write is unfinished in it.
     pub(crate) async fn take(conn: Conn<'a>) -> Result<Self, DbErr> {
         match conn.kind() {
-            Kind::Capturing(session) => Ok(Self::held(conn, session.hold().await?)),
-            Kind::Transaction(address) => Ok(Self {
+            // The write that it is inside of has the transaction to itself.
+            _ if conn.depth() > 0 => Ok(Self {
                 conn,
                 held: None,
-                _alone: Some(lock_of(address).lock_owned().await),
+                _alone: None,
+            }),
+            Kind::Capturing(session) => Ok(Self::held(conn, session.hold().await?)),
+            Kind::Transaction(plain) => Ok(Self {
+                conn,
+                held: None,
+                _alone: Some(lock_of(plain.address).lock_owned().await),
             }),
             Kind::Pool(_) | Kind::Unknown(_) => Ok(Self {
                 conn,

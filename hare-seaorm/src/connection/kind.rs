@@ -23,12 +23,22 @@ use crate::transaction::{Session, Transaction};
 pub(crate) enum Kind<'a> {
     /// A pool: every statement may take another connection, so a captured write opens a transaction of its own.
     Pool(&'a DatabaseConnection),
-    /// A plain SeaORM transaction, or a registered type that is one, by its address.
-    Transaction(usize),
+    /// A plain SeaORM transaction, or a registered type that is one.
+    Transaction(Plain<'a>),
     /// Our transaction, which also carries signals and knows when it is spoiled.
     Capturing(&'a Session),
     /// A type that nobody registered.
     Unknown(&'static str),
+}
+
+/// A transaction of which nobody but its owner sees the end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plain<'a> {
+    /// What it is told by.
+    pub(crate) address: usize,
+    /// SeaORM's own; `None` for a registered type.
+    #[cfg_attr(not(feature = "stream"), expect(dead_code, reason = "only streams need it"))]
+    pub(crate) sea_orm: Option<&'a DatabaseTransaction>,
 }
 
 /// What a registered connection type really is; see [`register`].
@@ -121,9 +131,7 @@ pub(crate) fn of<C: ConnectionTrait>(connection: &C) -> Kind<'_> {
             DatabaseExecutor::OwnedTransaction(transaction) => of_transaction(transaction),
         };
     }
-    if id == typeid::of::<Conn<'_>>() {
-        // SAFETY: as for `DatabaseExecutor`: `Conn<'x>` holds a `&'x dyn` reference and a `Kind<'x>`, both covariant.
-        let conn: &Conn<'_> = unsafe { &*address.cast() };
+    if let Some(conn) = conn_in(connection) {
         return conn.kind();
     }
     match registry()
@@ -134,16 +142,30 @@ pub(crate) fn of<C: ConnectionTrait>(connection: &C) -> Kind<'_> {
     {
         // SAFETY: `look` derived the pointer from `connection` with its lifetime, which is the lifetime given back here.
         Some(Erased::Pool(pool)) => Kind::Pool(unsafe { &*pool }),
-        Some(Erased::Transaction) => Kind::Transaction(address.addr()),
+        Some(Erased::Transaction) => Kind::Transaction(Plain {
+            address: address.addr(),
+            sea_orm: None,
+        }),
         None => Kind::Unknown(std::any::type_name::<C>()),
     }
+}
+
+/// The connection as the view that it is already: the code of a captured write was given one.
+pub(crate) fn conn_in<C: ConnectionTrait>(connection: &C) -> Option<&Conn<'_>> {
+    let address = std::ptr::from_ref(connection).cast::<()>();
+    // SAFETY: `C` is `Conn<'x>` with `'x` outliving the borrow; it holds a `&'x dyn` reference and a `Kind<'x>`, both covariant, so
+    // it may be seen with the borrow's shorter lifetime.
+    (typeid::of::<C>() == typeid::of::<Conn<'_>>()).then(|| unsafe { &*address.cast() })
 }
 
 /// A transaction of SeaORM's may be the one inside ours, reached through `Deref`.
 fn of_transaction(transaction: &DatabaseTransaction) -> Kind<'_> {
     match sessions::find(transaction) {
         Some(session) => Kind::Capturing(session),
-        None => Kind::Transaction(std::ptr::from_ref(transaction).addr()),
+        None => Kind::Transaction(Plain {
+            address: std::ptr::from_ref(transaction).addr(),
+            sea_orm: Some(transaction),
+        }),
     }
 }
 

@@ -6,6 +6,7 @@
 mod conn;
 mod exclusive;
 mod kind;
+pub(crate) mod mark;
 mod own;
 
 use sea_orm::DbBackend;
@@ -15,7 +16,7 @@ use crate::error::ConfigError;
 pub(crate) use conn::{Conn, unknown_connection};
 pub(crate) use exclusive::Exclusive;
 pub use kind::{ConnectionRef, register};
-pub(crate) use kind::{Kind, sessions};
+pub(crate) use kind::{DataStatement, Kind, downcast_statement, sessions};
 pub(crate) use own::{begin, in_own_transaction, uncut};
 
 /// Refuses a database whose driver was turned on in SeaORM but not here: its errors could not be told apart, so that a deadlock

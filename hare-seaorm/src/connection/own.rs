@@ -15,15 +15,18 @@ use sea_orm::{
 };
 use tracing::Instrument;
 
+use super::mark;
+use crate::context::carried;
 use crate::logs::Chain;
 
-/// Runs database work as a task of its own. Dropped, the work goes on to its end, and its result is dropped.
+/// Runs database work as a task of its own, in the caller's span and context. Dropped, the work goes on to its end, and its result
+/// is dropped.
 pub(crate) async fn uncut<T, F>(work: F) -> Result<T, DbErr>
 where
     F: Future<Output = Result<T, DbErr>> + Send + 'static,
     T: Send + 'static,
 {
-    match tokio::spawn(work.in_current_span()).await {
+    match tokio::spawn(carried(mark::as_here(work)).in_current_span()).await {
         Ok(result) => result,
         Err(ended) => match ended.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

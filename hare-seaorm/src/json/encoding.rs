@@ -125,7 +125,7 @@ pub(super) fn append<T: Serialize + ?Sized>(
 }
 
 /// Refuses a JSON text that nests deeper than `limit`. Also sees into the text that a `RawValue` brought along.
-pub(super) fn check_depth(text: &str, limit: usize) -> Result<(), EncodeError> {
+pub(crate) fn check_depth(text: &str, limit: usize) -> Result<(), EncodeError> {
     let is_opening = |byte: &u8| matches!(byte, b'[' | b'{');
     // Nearly every text ends here, in a loop that the compiler vectorises.
     if text.bytes().filter(is_opening).count() <= limit {

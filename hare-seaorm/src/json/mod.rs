@@ -12,4 +12,4 @@ pub use text::JsonText;
 pub(crate) use text::document_of;
 
 pub(crate) use column::write_value;
-pub(crate) use encoding::{contains_nul, to_text, write_string};
+pub(crate) use encoding::{DEPTH_LIMIT, EncodeError, check_depth, contains_nul, to_text, write_string};

@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use chrono::Datelike;
 use sea_orm::prelude::DateTimeUtc;
-use sea_orm::sea_query::Expr;
-use sea_orm::{ActiveModelTrait, ColumnTrait, DbBackend, IdenStatic, Iterable, Value};
+use sea_orm::{DbBackend, IdenStatic, Value};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::columns::{KEPT, OwnColumns};
 use super::entity;
+use super::headers::Headers;
 use super::model::OutboxEntity;
 
 use crate::capture::KEY_LIMIT;
+use crate::context;
 use crate::error::{ConfigError, Error};
 use crate::json::{contains_nul, to_text};
 use crate::store::idempotency::key_of;
-use crate::store::insert::{NewEvent, OwnValue};
+use crate::store::insert::NewEvent;
 use crate::wakeup::OutboxWakeup;
 
 /// An event of your own, for [`enqueue`](super::enqueue()) and [`enqueue_many`](super::enqueue_many()).
@@ -53,12 +55,12 @@ struct Draft {
     id: Option<Uuid>,
     topic: String,
     payload: String,
-    headers: Vec<(String, String)>,
+    headers: Headers,
     ordering_key: Option<String>,
     idempotency_key: Option<String>,
     not_before: Option<DateTimeUtc>,
     max_attempts: Option<u32>,
-    own: Vec<OwnValue>,
+    own: OwnColumns,
     wakeup: Option<Arc<dyn OutboxWakeup>>,
 }
 
@@ -110,12 +112,12 @@ impl OutboxMessage {
                 id: None,
                 topic: topic.into(),
                 payload,
-                headers: Vec::new(),
+                headers: Headers::default(),
                 ordering_key: None,
                 idempotency_key: None,
                 not_before: None,
                 max_attempts: None,
-                own: Vec::new(),
+                own: OwnColumns::default(),
                 wakeup: None,
             },
             outbox: PhantomData,
@@ -161,43 +163,22 @@ impl<E: OutboxEntity> OutboxMessage<E> {
         self.with(|draft| draft.max_attempts = Some(attempts))
     }
 
-    /// Adds a header: metadata beside the payload, any JSON value. A name given twice keeps the last value.
+    /// Adds a header: metadata beside the payload, any JSON value. A name given twice keeps the last value, and counts more than
+    /// one of the same name that [`with_context`](crate::capture::with_context) sets around the call.
     ///
     /// # Errors
     /// [`Error::Validation`] if the name is empty, or the value has no JSON form.
     pub fn header<T: Serialize + ?Sized>(self, name: impl Into<String>, value: &T) -> Result<Self, Error> {
-        let name = name.into();
-        if name.is_empty() {
-            return Err(Error::validation(
-                "a header's name",
-                "it is empty; give the header a name",
-            ));
-        }
-        let value = to_text(value)
-            .map_err(|error| error.into_validation(format!("the header `{}`", shown(&name))))?;
-        Ok(self.with(|draft| {
-            draft.headers.retain(|(known, _)| *known != name);
-            draft.headers.push((name, value));
-        }))
+        let mut message = self;
+        message.draft.headers.set(name, value)?;
+        Ok(message)
     }
 
     /// Sets a column that the outbox has beside the library's, to a value of its field's type; an integer may have another width. A
     /// column that is not set has its default, or NULL. Given twice, the last value counts.
     pub fn set(self, column: E::Column, value: impl Into<Value>) -> Self {
         let value = value.into();
-        let fitting = fitting::<E>(column, &value);
-        let fits = fitting.is_some() || value == value.as_null();
-        let value = fitting.unwrap_or(value);
-        let own = OwnValue {
-            column: column.as_str(),
-            expr: column.save_as(Expr::val(value.clone())),
-            value,
-            fits,
-        };
-        self.with(|draft| {
-            draft.own.retain(|known| known.column != own.column);
-            draft.own.push(own);
-        })
+        self.with(|draft| draft.own.set::<E>(column, value))
     }
 
     /// The event's id, where the caller knows it already. A UUID of version 7; a new one by default.
@@ -229,16 +210,14 @@ impl<E: OutboxEntity> OutboxMessage<E> {
         check_id(draft.id)?;
         check_not_before(draft.not_before)?;
         let max_attempts = checked_max_attempts(draft.max_attempts)?;
-        check_own(&draft.own, refuse_nul)?;
-        let headers = object(&draft.headers);
-        for (what, text) in [("the payload", &draft.payload), ("a header", &headers)] {
-            if refuse_nul && contains_nul(text) {
-                return Err(Error::validation(what, NUL));
-            }
+        draft.own.check(refuse_nul, instead)?;
+        let mut headers = context::headers();
+        headers.extend(&draft.headers);
+        let headers = headers.to_json();
+        if refuse_nul {
+            refuse_nul_in("the payload", &draft.payload)?;
+            refuse_nul_in("a header", &headers)?;
         }
-        let mut own = draft.own;
-        // One order, so that messages with the same columns are alike.
-        own.sort_unstable_by_key(|own| own.column);
         let event = NewEvent {
             id: draft.id.unwrap_or_else(Uuid::now_v7),
             topic: draft.topic,
@@ -248,60 +227,25 @@ impl<E: OutboxEntity> OutboxMessage<E> {
             idempotency_key: draft.idempotency_key,
             not_before: draft.not_before,
             max_attempts,
-            own,
+            own: draft.own.into_values(),
         };
         check_conflict_columns::<E>(&event)?;
         Ok(event)
     }
 }
 
-/// The value in the type of the column's field.
-///
-/// Of another type it must not be bound: sqlx prepares a statement on PostgreSQL once per text, with the types of the first values, and
-/// sends later ones in the bytes of their own type, which the server takes for one of the first.
-fn fitting<E: OutboxEntity>(column: E::Column, value: &Value) -> Option<Value> {
-    let mut row = <E::ActiveModel as ActiveModelTrait>::default();
-    [value.clone()]
-        .into_iter()
-        .chain(integers(value))
-        .find_map(|value| {
-            row.try_set(column, value).ok()?;
-            row.get(column).into_value()
-        })
+pub(super) const NUL: &str = "it holds a NUL character, which PostgreSQL cannot keep in a text";
+
+/// Refuses JSON text that PostgreSQL would not keep.
+pub(crate) fn refuse_nul_in(what: &str, json: &str) -> Result<(), Error> {
+    if contains_nul(json) {
+        return Err(Error::validation(what, NUL));
+    }
+    Ok(())
 }
 
-/// An integer, or the null of one, in every width that holds it.
-fn integers(value: &Value) -> Vec<Value> {
-    fn wide(integer: Option<impl Into<i128>>) -> Option<i128> {
-        integer.map(Into::into)
-    }
-    fn of<T: TryFrom<i128>>(integer: Option<i128>) -> Option<Value>
-    where
-        Option<T>: Into<Value>,
-    {
-        let narrow = integer.map(T::try_from).transpose().ok()?;
-        Some(narrow.into())
-    }
-    let integer = match *value {
-        Value::TinyInt(integer) => wide(integer),
-        Value::SmallInt(integer) => wide(integer),
-        Value::Int(integer) => wide(integer),
-        Value::BigInt(integer) => wide(integer),
-        Value::TinyUnsigned(integer) => wide(integer),
-        Value::SmallUnsigned(integer) => wide(integer),
-        Value::Unsigned(integer) => wide(integer),
-        Value::BigUnsigned(integer) => wide(integer),
-        _ => return Vec::new(),
-    };
-    let widths = [
-        of::<i8>, of::<i16>, of::<i32>, of::<i64>, of::<u8>, of::<u16>, of::<u32>, of::<u64>,
-    ];
-    widths.iter().filter_map(|width| width(integer)).collect()
-}
-
-const NUL: &str = "it holds a NUL character, which PostgreSQL cannot keep in a text";
-
-fn check_key(what: &str, text: &str, refuse_nul: bool) -> Result<(), Error> {
+/// Refuses a topic or key that is empty or does not fit.
+pub(crate) fn check_key(what: &str, text: &str, refuse_nul: bool) -> Result<(), Error> {
     let length = text.chars().count();
     let reason = if text.is_empty() {
         "it is empty".to_owned()
@@ -318,7 +262,7 @@ fn check_key(what: &str, text: &str, refuse_nul: bool) -> Result<(), Error> {
     Err(Error::validation(what, reason))
 }
 
-fn check_id(id: Option<Uuid>) -> Result<(), Error> {
+pub(crate) fn check_id(id: Option<Uuid>) -> Result<(), Error> {
     match id {
         Some(id) if id.get_version_num() != 7 => Err(Error::validation(
             "the id",
@@ -352,41 +296,17 @@ fn checked_max_attempts(attempts: Option<u32>) -> Result<Option<i32>, Error> {
     }
 }
 
-/// The columns of the library are the library's: some are set by methods, the rest only by the relay.
-fn check_own(own: &[OwnValue], refuse_nul: bool) -> Result<(), Error> {
-    for OwnValue {
-        column, value, fits, ..
-    } in own
-    {
-        let what = || format!("the column `{column}`");
-        // The built-in outbox has the library's columns and no others.
-        if entity::Column::iter().any(|library| library.as_str() == *column) {
-            let reason = match *column {
-                "topic" | "payload" => "it is an argument of the message itself".to_owned(),
-                "headers" => "use `header(name, value)` of the message".to_owned(),
-                "next_attempt_at" => "use `not_before(time)` of the message".to_owned(),
-                "id" | "ordering_key" | "idempotency_key" | "max_attempts" => {
-                    format!("use `{column}(...)` of the message")
-                }
-                _ => "it is kept by the library; set only columns that the outbox has beside the library's"
-                    .to_owned(),
-            };
-            return Err(Error::validation(what(), reason));
+/// How a message sets a column of the library's, if it may.
+fn instead(column: &str) -> String {
+    match column {
+        "topic" | "payload" => "it is an argument of the message itself".to_owned(),
+        "headers" => "use `header(name, value)` of the message".to_owned(),
+        "next_attempt_at" => "use `not_before(time)` of the message".to_owned(),
+        "id" | "ordering_key" | "idempotency_key" | "max_attempts" => {
+            format!("use `{column}(...)` of the message")
         }
-        if !fits {
-            return Err(Error::validation(
-                what(),
-                "its field is of another type than the value",
-            ));
-        }
-        if let Value::String(Some(text)) = value
-            && refuse_nul
-            && text.contains('\0')
-        {
-            return Err(Error::validation(what(), NUL));
-        }
+        _ => KEPT.to_owned(),
     }
-    Ok(())
 }
 
 /// An idempotency key that falls under no unique key would deduplicate nothing.
@@ -435,7 +355,7 @@ pub(super) fn no_unique_key<E: OutboxEntity>() -> ConfigError {
 }
 
 /// The start of a text, for an error that must stay short.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     const SHOWN: usize = 40;
     let start: String = text.chars().take(SHOWN).collect();
     if start.len() < text.len() {
@@ -443,18 +363,4 @@ fn shown(text: &str) -> String {
     } else {
         start
     }
-}
-
-fn object(headers: &[(String, String)]) -> String {
-    let mut text = String::from("{");
-    for (position, (name, value)) in headers.iter().enumerate() {
-        if position > 0 {
-            text.push(',');
-        }
-        crate::json::write_string(&mut text, name);
-        text.push(':');
-        text.push_str(value);
-    }
-    text.push('}');
-    text
 }

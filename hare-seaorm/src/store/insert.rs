@@ -70,7 +70,7 @@ impl NewEvent {
 
 /// The most values one statement may bind: SQLite's limit, the smallest of the three
 /// (<https://www.sqlite.org/limits.html>, `SQLITE_MAX_VARIABLE_NUMBER`).
-pub(super) const BIND_LIMIT: usize = 32_766;
+pub(crate) const BIND_LIMIT: usize = 32_766;
 
 /// Adds events that are alike, in order. Touches no other row.
 pub(crate) async fn insert<O: OutboxEntity>(conn: Conn<'_>, events: &[NewEvent]) -> Result<(), DbErr> {

@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod dead_letters;
 pub(crate) mod idempotency;
 pub(crate) mod insert;
+pub(crate) mod layout;
 pub(crate) mod settle;
 mod sql;
 pub(crate) mod table;

@@ -3,6 +3,8 @@
 //! Not SeaORM's nested `begin`: dropped while its SAVEPOINT is on the way, that rolls back the caller's transaction and leaves
 //! the caller's handle in autocommit.
 
+use std::borrow::Cow;
+
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
 use super::Spoiled;
@@ -10,18 +12,26 @@ use crate::connection::{Conn, Exclusive, Kind};
 use crate::error::{Error, Fault};
 use crate::logs::Chain;
 
-/// The savepoint's name. One is enough: no two captured writes run at once in a transaction. And it keeps the text of the
-/// statement the same, for whoever counts statements by their text.
+/// The savepoint's name. One is enough: no two captured writes run at once in a transaction, unless one is inside the other, which
+/// has a number more. And it keeps the text of the statement the same, for whoever counts statements by their text.
 const NAME: &str = "hare_write";
 
 /// The savepoint between two of SeaORM's hooks, in which another captured write may run.
 const NAME_BETWEEN_HOOKS: &str = "hare_hook";
 
+/// MySQL forgets a savepoint when another gets its name.
+fn named(name: &'static str, conn: Conn<'_>) -> Cow<'static, str> {
+    match conn.depth() {
+        0 => Cow::Borrowed(name),
+        depth => Cow::Owned(format!("{name}_{depth}")),
+    }
+}
+
 /// An open savepoint. Dropped before it is released or rolled back, it marks the transaction: its row may have no event.
 #[derive(Debug)]
 pub(crate) struct Savepoint<'a> {
     conn: Conn<'a>,
-    name: &'static str,
+    name: Cow<'static, str>,
     open: bool,
     /// Others may have written since, and would be undone with it.
     is_shared: bool,
@@ -33,6 +43,7 @@ impl<'a> Savepoint<'a> {
     }
 
     async fn begin(conn: Conn<'a>, name: &'static str) -> Result<Self, DbErr> {
+        let name = named(name, conn);
         conn.execute_unprepared(&format!("SAVEPOINT {name}")).await?;
         Ok(Self {
             conn,
@@ -50,16 +61,19 @@ impl<'a> Savepoint<'a> {
     /// Leaves it to the after-hook.
     pub(crate) fn hand_over(mut self) {
         self.open = false;
-        if let Kind::Capturing(session) = self.conn.kind() {
+        if let Kind::Capturing(session) = self.conn.kind()
+            && self.conn.depth() == 0
+        {
             session.hand_over();
         }
     }
 
     /// Takes it over from the before-hook.
     pub(crate) fn resume(exclusive: &'a Resumed<'_>) -> Self {
+        let conn = exclusive.exclusive.conn();
         Self {
-            conn: exclusive.exclusive.conn(),
-            name: NAME_BETWEEN_HOOKS,
+            conn,
+            name: named(NAME_BETWEEN_HOOKS, conn),
             open: true,
             is_shared: exclusive.is_shared,
         }
@@ -149,7 +163,7 @@ impl<'a> Resumed<'a> {
     /// Goes on with a write that was handed over.
     pub(crate) async fn take(conn: Conn<'a>) -> Result<Self, DbErr> {
         match conn.kind() {
-            Kind::Capturing(session) => {
+            Kind::Capturing(session) if conn.depth() == 0 => {
                 let (held, is_shared) = session.resume().await?;
                 Ok(Self {
                     exclusive: Exclusive::held(conn, held),

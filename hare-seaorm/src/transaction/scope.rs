@@ -5,7 +5,7 @@ use sea_orm::DbErr;
 
 use super::savepoint::Savepoint;
 use super::{Signalled, deliver_signals};
-use crate::connection::{Conn, Exclusive, Kind, in_own_transaction};
+use crate::connection::{Conn, Exclusive, Kind, in_own_transaction, mark};
 
 /// What a write gave, and the signals of its events.
 #[derive(Debug)]
@@ -36,9 +36,17 @@ where
     T: Send + 'static,
     W: for<'c> FnOnce(Conn<'c>) -> BoxFuture<'c, Result<Written<T>, DbErr>> + Send + 'static,
 {
+    mark::ours(run(conn, work)).await
+}
+
+async fn run<T, W>(conn: Conn<'_>, work: W) -> Result<T, DbErr>
+where
+    T: Send + 'static,
+    W: for<'c> FnOnce(Conn<'c>) -> BoxFuture<'c, Result<Written<T>, DbErr>> + Send + 'static,
+{
     if let Kind::Pool(pool) = conn.kind() {
         let written = in_own_transaction(pool, None, move |transaction| work(Conn::own(transaction))).await?;
-        written.signalled.send().await;
+        mark::not_ours(written.signalled.send()).await;
         return Ok(written.value);
     }
     let exclusive = Exclusive::take(conn).await?;

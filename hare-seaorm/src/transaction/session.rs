@@ -141,6 +141,12 @@ impl Session {
         self.inner.as_ref().expect("there until the transaction ends")
     }
 
+    /// SeaORM's own, for a statement under a turn that is held.
+    #[cfg(feature = "stream")]
+    pub(crate) fn sea_orm(&self) -> &DatabaseTransaction {
+        self.inner()
+    }
+
     pub(super) fn state(&self) -> &Arc<State> {
         &self.state
     }

@@ -29,7 +29,7 @@ impl Signalled {
         }
     }
 
-    pub(super) fn join(&mut self, other: Self) {
+    pub(crate) fn join(&mut self, other: Self) {
         for (wakeup, topics) in other.0 {
             self.add(&wakeup, topics);
         }

@@ -12,11 +12,11 @@ static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
 /// One event of the log, its fields in one text too.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) level: Level,
-    pub(super) name: &'static str,
-    pub(super) fields: BTreeMap<&'static str, String>,
-    pub(super) text: String,
+pub(crate) struct Line {
+    pub(crate) level: Level,
+    pub(crate) name: &'static str,
+    pub(crate) fields: BTreeMap<&'static str, String>,
+    pub(crate) text: String,
 }
 
 struct Keep;
@@ -54,16 +54,18 @@ impl<S: Subscriber> Layer<S> for Keep {
     }
 }
 
-/// Keeps what is logged from now on.
-pub(super) fn listen() {
+/// Keeps what is logged from now on, and knows of spans which trace they belong to.
+pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Keep)).unwrap()
+        let registry = tracing_subscriber::registry();
+        let subscriber = registry.with(Keep).with(tracing_opentelemetry::layer());
+        tracing::subscriber::set_global_default(subscriber).unwrap()
     });
 }
 
 /// Everything logged that names this.
-pub(super) fn about(what: &impl ToString) -> Vec<Line> {
+pub(crate) fn about(what: &impl ToString) -> Vec<Line> {
     let what = what.to_string();
     LINES
         .lock()

@@ -16,7 +16,7 @@ mod dead_letters;
 mod deliver;
 mod lease;
 mod lifecycle;
-mod logs;
+pub(crate) mod logs;
 mod observer;
 mod policy;
 mod router;

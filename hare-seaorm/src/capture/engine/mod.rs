@@ -8,6 +8,7 @@
 
 mod events;
 mod portable;
+pub(crate) mod statement;
 
 use futures_util::future::BoxFuture;
 use sea_orm::{
@@ -15,7 +16,7 @@ use sea_orm::{
     PrimaryKeyToColumn, Update, UpdateResult,
 };
 
-use super::declaration::{CapturedEntity, Operation};
+use super::declaration::{CapturedEntity, Code, Operation};
 use crate::connection::{Conn, Kind, check_driver, unknown_connection};
 use crate::error::Error;
 use crate::outbox::OutboxEntity;
@@ -53,7 +54,9 @@ pub(crate) fn route<E: CapturedEntity>(conn: Conn<'_>, operation: Operation) -> 
         return Err(unknown_connection(type_name));
     }
     check_driver(conn.backend())?;
-    if let Some(wakeup) = E::Outbox::wakeup() {
+    if declaration.code != Code::Sink
+        && let Some(wakeup) = E::Outbox::wakeup()
+    {
         wakeup.check(conn.backend())?;
     }
     Ok(Route::Captured)

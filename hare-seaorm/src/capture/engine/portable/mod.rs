@@ -13,7 +13,7 @@ use sea_orm::{
     QueryTrait, Select, TryGetableMany, Value,
 };
 
-use crate::capture::declaration::CapturedEntity;
+use crate::capture::declaration::{CapturedEntity, Code};
 use crate::connection::Conn;
 
 pub(crate) use delete::Delete;
@@ -54,7 +54,10 @@ pub(crate) async fn locked_row<E: CapturedEntity>(
     target: &Target,
     lock_for: LockFor,
 ) -> Result<Option<E::Model>, DbErr> {
-    locking::<E>(conn, target, lock_for).await?.one(&conn).await
+    locking::<E>(conn, target.0.clone(), lock_for)
+        .await?
+        .one(&conn)
+        .await
 }
 
 /// The stored primary key of the row, which is locked until the transaction ends.
@@ -63,7 +66,7 @@ async fn locked_key<E: CapturedEntity>(
     target: &Target,
     lock_for: LockFor,
 ) -> Result<Option<Vec<Value>>, DbErr> {
-    let select = locking::<E>(conn, target, lock_for).await?;
+    let select = locking::<E>(conn, target.0.clone(), lock_for).await?;
     let key_only = select
         .select_only()
         .columns(E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column))
@@ -72,21 +75,28 @@ async fn locked_key<E: CapturedEntity>(
     row.map(|row| key_in::<E>(&row)).transpose()
 }
 
-/// A deferred SQLite transaction is made a writing one before it reads, by a statement on the outbox that touches no row: read
+/// A SELECT of the rows that meet a condition, which locks them until the transaction ends.
+///
+/// A deferred SQLite transaction is made a writing one before it reads, by a statement that touches no row: read
 /// first and made a writing one later, it would fail as busy whenever another wrote in between.
-async fn locking<E: CapturedEntity>(
+pub(crate) async fn locking<E: CapturedEntity>(
     conn: Conn<'_>,
-    target: &Target,
+    condition: Condition,
     lock_for: LockFor,
 ) -> Result<Select<E>, DbErr> {
-    let select = E::find().filter(target.0.clone());
+    let select = E::find().filter(condition);
     Ok(match (conn.backend(), lock_for) {
         (DbBackend::Postgres, LockFor::Update) => select.lock(LockType::NoKeyUpdate),
         (DbBackend::Postgres | DbBackend::MySql, _) => select.lock_exclusive(),
         _ => {
             if conn.may_be_deferred() {
+                // With a sink there may be no outbox.
+                let table = match E::declaration().code {
+                    Code::Sink => E::default().table_ref(),
+                    _ => E::Outbox::default().table_ref(),
+                };
                 let touches_nothing = Query::delete()
-                    .from_table(E::Outbox::default().table_ref())
+                    .from_table(table)
                     .and_where(Expr::cust("1 = 0"))
                     .take();
                 conn.execute(&touches_nothing).await?;
@@ -97,20 +107,20 @@ async fn locking<E: CapturedEntity>(
 }
 
 /// The primary key's values in a row that holds its columns, in their order.
-fn key_in<E: EntityTrait>(row: &QueryResult) -> Result<Vec<Value>, DbErr> {
+pub(crate) fn key_in<E: EntityTrait>(row: &QueryResult) -> Result<Vec<Value>, DbErr> {
     let columns: Vec<String> = E::PrimaryKey::iter().map(|key| key.as_str().to_owned()).collect();
     let key = <E::PrimaryKey as PrimaryKeyTrait>::ValueType::try_get_many(row, "", &columns)?;
     Ok(key.into_value_tuple().into_iter().collect())
 }
 
 /// `RETURNING` with the primary key.
-fn returning_key<E: EntityTrait>(backend: DbBackend) -> ReturningClause {
+pub(crate) fn returning_key<E: EntityTrait>(backend: DbBackend) -> ReturningClause {
     let columns = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column);
     Query::returning().exprs(columns.map(|column| column.select_as(column.into_returning_expr(backend))))
 }
 
 /// `RETURNING` with every column of an entity, each in the form that its model reads.
-fn returning_row<E: EntityTrait>(backend: DbBackend) -> ReturningClause {
+pub(crate) fn returning_row<E: EntityTrait>(backend: DbBackend) -> ReturningClause {
     Query::returning()
         .exprs(E::Column::iter().map(|column| column.select_as(column.into_returning_expr(backend))))
 }

@@ -1,5 +1,8 @@
 //! Code that is generic over `ActiveModelTrait`, as admin panels and CRUD layers are.
 
+mod entities;
+mod save;
+
 use hare_seaorm::Error;
 use hare_seaorm_tests::shop::{line, widget};
 use hare_seaorm_tests::{Shop, on_every_backend};
