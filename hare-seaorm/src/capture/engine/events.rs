@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-        pub enum Relation {}
+        pub(super) enum Relation {}
     }
 
     /// Tells how many changes came with each; of a change that is 13, too little, of one that is 14, what may not be told.

@@ -7,9 +7,9 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, TransactionTrait};
 use serde_json::json;
 
-use super::{keys, operations, part, widget};
+use super::{keys, new_part, new_widget, operations, part};
 
-type Entity = widget::both::Entity;
+use widget::both::Entity;
 type Column = widget::both::Column;
 
 on_backends! {
@@ -18,13 +18,13 @@ on_backends! {
     // catalogue G18
     // catalogue Q9
     async fn a_row_that_starts_to_match_in_between_is_neither_written_nor_told(t: Shop) {
-        Entity::insert_many([widget("in", 1), widget("out", 2)]).exec_without_returning(&t.db).await.unwrap();
+        Entity::insert_many([new_widget("in", 1), new_widget("out", 2)]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         // Another session holds the second row, and makes it match before it lets go.
         let other = t.db.begin().await.unwrap();
         let matching = sea_orm::Update::many(Entity).col_expr(Column::Name, Expr::val("in").into()).filter(Column::Size.eq(2));
         matching.exec(&other).await.unwrap();
-        let sized = widget("in", 3);
+        let sized = new_widget("in", 3);
         sea_orm::Insert::one(sized).exec(&other).await.unwrap();
 
         let update = Entity::update_many().col_expr(Column::Note, Expr::val("met").into()).filter(Column::Name.eq("in"));
@@ -48,7 +48,7 @@ on_backends! {
     }
 
     async fn a_row_that_is_gone_when_its_turn_comes_is_left_out(t: Shop) {
-        Entity::insert_many([widget("a", 1), widget("b", 2)]).exec_without_returning(&t.db).await.unwrap();
+        Entity::insert_many([new_widget("a", 1), new_widget("b", 2)]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         let other = t.db.begin().await.unwrap();
         sea_orm::Delete::many(Entity).filter(Column::Id.eq(1)).exec(&other).await.unwrap();
@@ -67,7 +67,7 @@ on_backends! {
 
     // Each waits for the other's rows in the order of keys, so none is the victim of a deadlock.
     async fn two_updates_of_the_same_rows_follow_each_other(t: Shop) {
-        Entity::insert_many((1..=20).map(|size| widget("nut", size))).exec_without_returning(&t.db).await.unwrap();
+        Entity::insert_many((1..=20).map(|size| new_widget("nut", size))).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         let update = |size: i32| {
             let db = t.db.clone();
@@ -93,8 +93,8 @@ on_backends! {
         t.create_table(part::Entity).await;
         let conflict = sea_orm::sea_query::OnConflict::column(part::Column::Code).update_column(part::Column::Stock).to_owned();
         let other = hare_seaorm::begin(&t.db).await.unwrap();
-        part::Entity::insert(part("a", 1)).exec(&other).await.unwrap();
-        let upsert = part::Entity::insert(part("a", 2)).on_conflict(conflict);
+        part::Entity::insert(new_part("a", 1)).exec(&other).await.unwrap();
+        let upsert = part::Entity::insert(new_part("a", 2)).on_conflict(conflict);
         let ((), ()) = tokio::join!(
             async { upsert.exec_without_returning(&t.db).await.map(drop).unwrap() },
             async {

@@ -2,12 +2,12 @@ use hare_seaorm_tests::shop::{line, plain, widget};
 use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::{Backend, Shop, on_backends, on_every_backend};
 use sea_orm::sea_query::{Expr, ExprTrait, Order, Query};
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryTrait, Set};
+use sea_orm::{ColumnTrait, DbErr, QueryFilter, QueryTrait, Set};
 use serde_json::json;
 
-use super::{image, keys, line, named, operations, told};
+use super::{image, keys, named, new_line, operations, told};
 
-type Entity = widget::both::Entity;
+use widget::both::Entity;
 type Column = widget::both::Column;
 
 macro_rules! sized {
@@ -41,7 +41,7 @@ on_every_backend! {
         let mut gone = keys(&t.take_events().await);
         gone.sort_by_key(serde_json::Value::to_string);
         assert_eq!(gone, [json!(1), json!(3)]);
-        line::Entity::insert_many([line(1, 1, "nut"), line(1, 2, "bolt"), line(2, 1, "nail")]).exec_without_returning(&t.db).await.unwrap();
+        line::Entity::insert_many([new_line(1, 1, "nut"), new_line(1, 2, "bolt"), new_line(2, 1, "nail")]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         line::Entity::delete_many().filter_by_ids([(1, 2), (2, 1)]).exec(&t.db).await.unwrap();
         assert_eq!(operations(&t.take_events().await), ["delete"; 2]);

@@ -3,16 +3,16 @@ use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::{Backend, Shop, on_backends, on_every_backend};
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
-    DbErr, EntityTrait, IntoActiveModel, QueryTrait, Set, TransactionTrait, TryInsertResult,
+    ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel, QueryTrait, Set, TransactionTrait, TryInsertResult,
 };
 use serde_json::json;
 
-use super::{image, keys, line, named, operations, part, told, widget};
+use super::{image, keys, named, new_line, new_part, new_widget, operations, part, told};
 
 on_every_backend! {
     // catalogue G13
     async fn each_row_of_many_makes_an_event_with_its_key_in_their_order(t: Shop) {
-        let rows = [9, 5, 7].map(|size| widget("nut", size));
+        let rows = [9, 5, 7].map(|size| new_widget("nut", size));
         let result = widget::both::Entity::insert_many(rows).exec(&t.db).await.unwrap();
         let events = t.take_events().await;
         let expected: Vec<_> = (1..).zip([9, 5, 7]).map(|(id, size)| {
@@ -23,12 +23,12 @@ on_every_backend! {
     }
 
     async fn given_keys_stay_in_the_order_of_the_models(t: Shop) {
-        let rows = [9, 5, 7].map(|id| widget::both::ActiveModel { id: Set(id), ..widget("nut", 1) });
+        let rows = [9, 5, 7].map(|id| widget::both::ActiveModel { id: Set(id), ..new_widget("nut", 1) });
         let count = widget::both::Entity::insert_many(rows).exec_without_returning(&t.db).await.unwrap();
         assert_eq!(count, 3);
         assert_eq!(keys(&t.take_events().await), [json!(9), json!(5), json!(7)]);
 
-        let rows = [(2, 1), (1, 2), (1, 1)].map(|(order, number)| line(order, number, "nut"));
+        let rows = [(2, 1), (1, 2), (1, 1)].map(|(order, number)| new_line(order, number, "nut"));
         line::Entity::insert_many(rows).exec_without_returning(&t.db).await.unwrap();
         let key = |order, number| json!({"order_id": order, "number": number});
         assert_eq!(keys(&t.take_events().await), [key(2, 1), key(1, 2), key(1, 1)]);
@@ -37,7 +37,7 @@ on_every_backend! {
     async fn generated_and_given_keys_in_one_statement_are_told_as_they_are(t: Shop) {
         let rows = [None, Some(50), None, None, Some(60)].map(|id: Option<i32>| widget::both::ActiveModel {
             id: id.map_or(sea_orm::NotSet, Set),
-            ..widget("nut", 1)
+            ..new_widget("nut", 1)
         });
         widget::both::Entity::insert_many(rows).exec_without_returning(&t.db).await.unwrap();
         let events = t.take_events().await;
@@ -51,13 +51,13 @@ on_every_backend! {
 
     async fn each_way_to_insert_one_answers_as_seaorm_does(t: Shop) {
         type Entity = widget::both::Entity;
-        let result = Entity::insert(widget("a", 1)).exec(&t.db).await.unwrap();
+        let result = Entity::insert(new_widget("a", 1)).exec(&t.db).await.unwrap();
         assert_eq!(result.last_insert_id, 1);
-        assert_eq!(Entity::insert(widget("b", 2)).exec_without_returning(&t.db).await.unwrap(), 1);
-        let row = Entity::insert(widget("c", 3)).exec_with_returning(&t.db).await.unwrap();
+        assert_eq!(Entity::insert(new_widget("b", 2)).exec_without_returning(&t.db).await.unwrap(), 1);
+        let row = Entity::insert(new_widget("c", 3)).exec_with_returning(&t.db).await.unwrap();
         assert_eq!((row.id, row.size, row.note), (3, 3, None));
-        let keys = Entity::insert(widget("d", 4)).exec_with_returning_keys(&t.db).await;
-        let rows = Entity::insert(widget("e", 5)).exec_with_returning_many(&t.db).await;
+        let keys = Entity::insert(new_widget("d", 4)).exec_with_returning_keys(&t.db).await;
+        let rows = Entity::insert(new_widget("e", 5)).exec_with_returning_many(&t.db).await;
         if t.backend == Backend::MariaDb {
             assert!(matches!(keys, Err(DbErr::BackendNotSupported { .. })), "{keys:?}");
             assert!(matches!(rows, Err(DbErr::BackendNotSupported { .. })), "{rows:?}");
@@ -71,7 +71,7 @@ on_every_backend! {
 
     async fn each_way_to_insert_many_answers_as_seaorm_does(t: Shop) {
         type Entity = widget::both::Entity;
-        let two = || [widget("a", 1), widget("b", 2)];
+        let two = || [new_widget("a", 1), new_widget("b", 2)];
         let result = Entity::insert_many(two()).exec(&t.db).await.unwrap();
         assert_eq!(result.last_insert_id, Some(2));
         assert_eq!(Entity::insert_many(two()).exec_without_returning(&t.db).await.unwrap(), 2);
@@ -130,7 +130,7 @@ on_every_backend! {
     }
 
     async fn defaults_and_expressions_are_told_as_they_are_stored(t: Shop) {
-        let mut insert = widget::both::Entity::insert(widget("nut", 1));
+        let mut insert = widget::both::Entity::insert(new_widget("nut", 1));
         *QueryTrait::query(&mut insert) = Query::insert()
             .into_table(widget::both::Entity)
             .columns([widget::both::Column::Name, widget::both::Column::Size])
@@ -147,11 +147,11 @@ on_every_backend! {
     async fn a_failing_insert_of_many_leaves_neither_rows_nor_events(t: Shop) {
         t.create_table(part::Entity).await;
         let txn = t.db.begin().await.unwrap();
-        part::Entity::insert(super::part("kept", 1)).exec(&txn).await.unwrap();
-        let twice = part::Entity::insert_many([super::part("a", 1), super::part("b", 1), super::part("a", 1)]);
+        part::Entity::insert(super::new_part("kept", 1)).exec(&txn).await.unwrap();
+        let twice = part::Entity::insert_many([super::new_part("a", 1), super::new_part("b", 1), super::new_part("a", 1)]);
         let error = twice.exec_without_returning(&txn).await.unwrap_err();
         assert!(matches!(error.sql_err(), Some(sea_orm::SqlErr::UniqueConstraintViolation(_))), "{error:?}");
-        part::Entity::insert(super::part("too", 1)).exec(&txn).await.unwrap();
+        part::Entity::insert(super::new_part("too", 1)).exec(&txn).await.unwrap();
         txn.commit().await.unwrap();
         assert_eq!(t.count("part").await, 2);
         assert_eq!(operations(&t.take_events().await), ["insert", "insert"]);
@@ -159,16 +159,16 @@ on_every_backend! {
 
     async fn a_failing_event_undoes_every_row(t: Shop) {
         t.execute("DROP TABLE hare_outbox").await;
-        let many = widget::both::Entity::insert_many([widget("a", 1), widget("b", 1)]);
+        let many = widget::both::Entity::insert_many([new_widget("a", 1), new_widget("b", 1)]);
         many.exec(&t.db).await.unwrap_err();
         assert_eq!(t.count("widget").await, 0);
     }
 
     // catalogue G24
     async fn rows_from_a_select_make_an_event_each(t: Shop) {
-        line::Entity::insert_many([line(1, 1, "nut"), line(1, 2, "bolt"), line(2, 1, "nail")]).exec_without_returning(&t.db).await.unwrap();
+        line::Entity::insert_many([new_line(1, 1, "nut"), new_line(1, 2, "bolt"), new_line(2, 1, "nail")]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
-        let mut insert = line::Entity::insert(line(0, 0, ""));
+        let mut insert = line::Entity::insert(new_line(0, 0, ""));
         let select = Query::select()
             .expr(Expr::col(line::Column::OrderId).add(10))
             .columns([line::Column::Number, line::Column::Product, line::Column::Quantity])
@@ -210,7 +210,7 @@ on_every_backend! {
 on_backends! {
     [mariadb]
     async fn a_key_that_the_database_computes_is_refused_before_anything_is_written(t: Shop) {
-        let mut insert = line::Entity::insert(line(0, 0, ""));
+        let mut insert = line::Entity::insert(new_line(0, 0, ""));
         *QueryTrait::query(&mut insert) = Query::insert()
             .into_table(line::Entity)
             .columns([line::Column::OrderId, line::Column::Number, line::Column::Product, line::Column::Quantity])

@@ -9,14 +9,14 @@ use hare_seaorm_tests::{Backend, Shop, TestDb, on_every_backend};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter};
 
-use super::line;
+use super::new_line;
 
 const ROWS: i32 = 12_345;
 
 /// Widgets with their sizes from 0 on, by SQL: no events.
 async fn filled(t: &TestDb) {
     for start in (0..ROWS).step_by(1_000) {
-        let rows: Vec<_> = (start..ROWS.min(start + 1_000)).map(|size| format!("('nut', {size})")).collect();
+        let rows: Vec<_> = (start..Ord::min(ROWS, start + 1_000)).map(|size| format!("('nut', {size})")).collect();
         t.execute(&format!("INSERT INTO widget (name, size) VALUES {}", rows.join(", "))).await;
     }
 }
@@ -69,7 +69,7 @@ on_every_backend! {
 
     async fn a_composite_key_goes_by_its_parts(t: Shop) {
         for start in (0..ROWS).step_by(1_000) {
-            let rows: Vec<_> = (start..ROWS.min(start + 1_000)).map(|at| format!("({}, {}, 'nut', 1)", at / 100, at % 100)).collect();
+            let rows: Vec<_> = (start..Ord::min(ROWS, start + 1_000)).map(|at| format!("({}, {}, 'nut', 1)", at / 100, at % 100)).collect();
             t.execute(&format!("INSERT INTO order_line (order_id, number, product, quantity) VALUES {}", rows.join(", "))).await;
         }
         let update = line::Entity::update_many().col_expr(line::Column::Quantity, Expr::val(2).into());
@@ -83,7 +83,7 @@ on_every_backend! {
     async fn many_more_rows_than_parameters_are_inserted_in_statements_of_seaorms(t: Shop) {
         // As many as one statement may bind.
         let most = match t.backend { Backend::Sqlite => 8_000, _ => 16_000 };
-        let rows = (0..most).map(|number| line(1, number, "nut"));
+        let rows = (0..most).map(|number| new_line(1, number, "nut"));
         line::Entity::insert_many(rows).exec_without_returning(&t.db).await.unwrap();
         assert_eq!(outbox::Entity::find().count(&t.db).await.unwrap(), u64::try_from(most).unwrap());
         let events = t.take_events().await;

@@ -34,7 +34,7 @@ pub(super) mod part {
     pub enum Relation {}
 }
 
-fn part(code: &str, stock: i32) -> part::ActiveModel {
+fn new_part(code: &str, stock: i32) -> part::ActiveModel {
     part::ActiveModel {
         code: Set(code.to_owned()),
         stock: Set(stock),
@@ -42,7 +42,7 @@ fn part(code: &str, stock: i32) -> part::ActiveModel {
     }
 }
 
-fn line(order_id: i32, number: i32, product: &str) -> line::ActiveModel {
+fn new_line(order_id: i32, number: i32, product: &str) -> line::ActiveModel {
     line::ActiveModel {
         order_id: Set(order_id),
         number: Set(number),
@@ -51,7 +51,7 @@ fn line(order_id: i32, number: i32, product: &str) -> line::ActiveModel {
     }
 }
 
-fn widget(name: &str, size: i32) -> widget::both::ActiveModel {
+fn new_widget(name: &str, size: i32) -> widget::both::ActiveModel {
     named(name, size)
 }
 

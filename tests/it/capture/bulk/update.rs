@@ -7,9 +7,9 @@ use sea_orm::{
 };
 use serde_json::json;
 
-use super::{image, keys, line, named, operations, told, widget};
+use super::{image, keys, named, new_line, operations, told};
 
-type Entity = widget::both::Entity;
+use widget::both::Entity;
 type Column = widget::both::Column;
 
 macro_rules! sized {
@@ -67,7 +67,7 @@ on_every_backend! {
         }
         let events = t.take_events().await;
         assert_eq!(operations(&events), ["update"; 2]);
-        assert!(events.iter().all(|event| event.payload["before"].is_null() && event.payload["after"]["size"] == 5));
+        assert!(events.iter().all(|event| event.payload["before"] == json!(null) && event.payload["after"]["size"] == 5));
 
         widget::keys::Entity::update_many().col_expr(Column::Size, Expr::val(5).into()).exec(&db).await.unwrap();
         let sql = statements.take();
@@ -136,7 +136,7 @@ on_every_backend! {
 
     // catalogue G20
     async fn a_part_of_a_key_moves_the_row(t: Shop) {
-        line::Entity::insert_many([line(1, 1, "nut"), line(1, 2, "bolt")]).exec_without_returning(&t.db).await.unwrap();
+        line::Entity::insert_many([new_line(1, 1, "nut"), new_line(1, 2, "bolt")]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         let update = line::Entity::update_many()
             .col_expr(line::Column::Number, Expr::val(5).into())

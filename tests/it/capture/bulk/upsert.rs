@@ -4,11 +4,11 @@ use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
 use sea_orm::{EntityTrait, Set, TransactionTrait, TryInsertResult};
 use serde_json::{Value as Json, json};
 
-use super::{keys, operations, part, told};
+use super::{keys, new_line, new_part, operations, part, told};
 
 async fn stocked(t: &TestDb) {
     t.create_table(part::Entity).await;
-    part::Entity::insert_many([part("a", 1), part("b", 2)])
+    part::Entity::insert_many([new_part("a", 1), new_part("b", 2)])
         .exec_without_returning(&t.db)
         .await
         .unwrap();
@@ -36,7 +36,7 @@ on_every_backend! {
     // catalogue G14
     async fn an_upsert_tells_inserted_from_updated_rows(t: Shop) {
         stocked(&t).await;
-        let models = [part("b", 20), part("new", 30), part("a", 10), part("newer", 40)];
+        let models = [new_part("b", 20), new_part("new", 30), new_part("a", 10), new_part("newer", 40)];
         part::Entity::insert_many(models).on_conflict(replaced()).exec_without_returning(&t.db).await.unwrap();
         let (new, newer) = (id_of(&t, "new").await, id_of(&t, "newer").await);
         let null = json!(null);
@@ -48,15 +48,15 @@ on_every_backend! {
 
     async fn one_row_upserted_answers_as_seaorm_does(t: Shop) {
         stocked(&t).await;
-        let row = part::Entity::insert(part("a", 10)).on_conflict(replaced()).exec_with_returning(&t.db).await;
+        let row = part::Entity::insert(new_part("a", 10)).on_conflict(replaced()).exec_with_returning(&t.db).await;
         let event = t.event().await;
         assert_eq!(told(std::slice::from_ref(&event)), [("update", json!(1), json!(["stock"]), image(1, "a", 1), image(1, "a", 10))]);
         if t.backend != Backend::MariaDb {
             assert_eq!(row.unwrap(), part::Model { id: 1, code: "a".to_owned(), stock: 10 });
         }
-        part::Entity::insert(part("c", 3)).on_conflict(replaced()).exec(&t.db).await.unwrap();
+        part::Entity::insert(new_part("c", 3)).on_conflict(replaced()).exec(&t.db).await.unwrap();
         assert_eq!(operations(&t.take_events().await), ["insert"]);
-        let count = part::Entity::insert(part("d", 3)).on_conflict(replaced()).exec_without_returning(&t.db).await.unwrap();
+        let count = part::Entity::insert(new_part("d", 3)).on_conflict(replaced()).exec_without_returning(&t.db).await.unwrap();
         assert_eq!(count, 1);
         assert_eq!(operations(&t.take_events().await), ["insert"]);
     }
@@ -66,7 +66,7 @@ on_every_backend! {
         let added = OnConflict::column(part::Column::Code)
             .value(part::Column::Stock, Expr::col((part::Entity, part::Column::Stock)).add(100))
             .to_owned();
-        part::Entity::insert_many([part("a", 10), part("c", 3)]).on_conflict(added).exec_without_returning(&t.db).await.unwrap();
+        part::Entity::insert_many([new_part("a", 10), new_part("c", 3)]).on_conflict(added).exec_without_returning(&t.db).await.unwrap();
         let c = id_of(&t, "c").await;
         let events = t.take_events().await;
         assert_eq!(told(&events), [
@@ -78,7 +78,7 @@ on_every_backend! {
     // catalogue G14
     async fn skipped_rows_make_no_event(t: Shop) {
         stocked(&t).await;
-        let models = [part("a", 10), part("new", 30), part("b", 20)];
+        let models = [new_part("a", 10), new_part("new", 30), new_part("b", 20)];
         let nothing = OnConflict::column(part::Column::Code).do_nothing_on([part::Column::Id]).to_owned();
         part::Entity::insert_many(models).on_conflict(nothing).exec_without_returning(&t.db).await.unwrap();
         let new = id_of(&t, "new").await;
@@ -86,7 +86,7 @@ on_every_backend! {
         assert_eq!(told(&events), [("insert", json!(new), json!(null), json!(null), image(new, "new", 30))]);
         assert_eq!(t.rows("SELECT id FROM part WHERE stock IN (10, 20)").await.len(), 0);
 
-        let models = [part("a", 10), part("b", 20)];
+        let models = [new_part("a", 10), new_part("b", 20)];
         let none = part::Entity::insert_many(models).on_conflict_do_nothing_on([part::Column::Code]);
         let answer = none.exec_without_returning(&t.db).await.unwrap();
         assert!(matches!(answer, TryInsertResult::Inserted(0) | TryInsertResult::Conflicted), "{answer:?}");
@@ -95,7 +95,7 @@ on_every_backend! {
 
     async fn an_insert_that_may_be_skipped_answers_as_seaorm_does(t: Shop) {
         t.create_table(part::Entity).await;
-        let of_key = |id: i32, stock: i32| part::ActiveModel { id: Set(id), ..part(&format!("p{id}"), stock) };
+        let of_key = |id: i32, stock: i32| part::ActiveModel { id: Set(id), ..new_part(&format!("p{id}"), stock) };
         let new = part::Entity::insert(of_key(5, 1)).on_conflict_do_nothing().exec(&t.db).await.unwrap();
         assert!(matches!(new, TryInsertResult::Inserted(ref inserted) if inserted.last_insert_id == 5), "{new:?}");
         let old = part::Entity::insert(of_key(5, 2)).on_conflict_do_nothing().exec(&t.db).await;
@@ -111,7 +111,7 @@ on_every_backend! {
     // catalogue G14
     async fn one_key_twice_is_inserted_and_then_updated(t: Shop) {
         stocked(&t).await;
-        let twice = || part::Entity::insert_many([part("c", 10), part("c", 20)]).on_conflict(replaced());
+        let twice = || part::Entity::insert_many([new_part("c", 10), new_part("c", 20)]).on_conflict(replaced());
         let outcome = twice().exec_without_returning(&t.db).await;
         let events = t.take_events().await;
         if t.backend == Backend::Postgres {
@@ -128,11 +128,11 @@ on_every_backend! {
     }
 
     async fn a_composite_key_decides_too(t: Shop) {
-        let line = |number: i32, product: &str| super::line(1, number, product);
-        line::Entity::insert_many([line(1, "nut"), line(2, "bolt")]).exec_without_returning(&t.db).await.unwrap();
+        let numbered = |number: i32, product: &str| new_line(1, number, product);
+        line::Entity::insert_many([numbered(1, "nut"), numbered(2, "bolt")]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         let replaced = OnConflict::columns([line::Column::OrderId, line::Column::Number]).update_column(line::Column::Product).to_owned();
-        line::Entity::insert_many([line(2, "nail"), line(3, "screw")]).on_conflict(replaced).exec_without_returning(&t.db).await.unwrap();
+        line::Entity::insert_many([numbered(2, "nail"), numbered(3, "screw")]).on_conflict(replaced).exec_without_returning(&t.db).await.unwrap();
         let events = t.take_events().await;
         let told: Vec<_> = events.iter().map(|event| (event.operation(), event.payload["pk"]["number"].clone(), event.payload["before"]["product"].clone(), event.payload["after"]["product"].clone())).collect();
         assert_eq!(told, [("insert", json!(3), json!(null), json!("screw")), ("update", json!(2), json!("bolt"), json!("nail"))]);
@@ -141,7 +141,7 @@ on_every_backend! {
     async fn a_failing_upsert_leaves_neither_rows_nor_events(t: Shop) {
         stocked(&t).await;
         let txn = t.db.begin().await.unwrap();
-        let models = [part("a", 7), part::ActiveModel { id: Set(2), ..part("other", 1) }];
+        let models = [new_part("a", 7), part::ActiveModel { id: Set(2), ..new_part("other", 1) }];
         // The second collides with another key than the one that is looked at.
         let outcome = part::Entity::insert_many(models).on_conflict(replaced()).exec_without_returning(&txn).await;
         if t.backend == Backend::MariaDb {
@@ -150,7 +150,7 @@ on_every_backend! {
             txn.rollback().await.unwrap();
         } else {
             outcome.unwrap_err();
-            part::Entity::insert(part("kept", 1)).exec(&txn).await.unwrap();
+            part::Entity::insert(new_part("kept", 1)).exec(&txn).await.unwrap();
             txn.commit().await.unwrap();
             assert_eq!(operations(&t.take_events().await), ["insert"]);
             assert_eq!(t.count("part").await, 3);
