@@ -550,68 +550,89 @@ impl Capture<'_> {
         let private = private(&self.attributes.root);
         let sea_orm = quote!(#private::sea_orm);
         let vis = self.vis;
-        let active_model =
-            quote!(A: #sea_orm::ActiveModelTrait<Entity = Self> + ::core::marker::Send);
-        let key = quote!(<<Self as #sea_orm::EntityTrait>::PrimaryKey as #sea_orm::PrimaryKeyTrait>::ValueType);
+        let active_model = quote!(A: #sea_orm::ActiveModelTrait<Entity = Self> + ::core::marker::Send);
+        let key =
+            quote!(<<Self as #sea_orm::EntityTrait>::PrimaryKey as #sea_orm::PrimaryKeyTrait>::ValueType);
         let methods = [
-            (Method::EntityInsert, quote! {
-                /// An insert of this model, captured.
-                #vis fn insert<A>(model: A) -> #private::builders::Insert<A>
-                where
-                    #active_model,
-                {
-                    #private::builders::Insert::one(model)
-                }
-            }),
-            (Method::InsertMany, quote! {
-                /// An insert of these models, captured: one event per row.
-                #vis fn insert_many<A, I>(models: I) -> #private::builders::InsertMany<A>
-                where
-                    #active_model,
-                    I: ::core::iter::IntoIterator<Item = A>,
-                {
-                    #private::builders::InsertMany::many(models)
-                }
-            }),
-            (Method::EntityUpdate, quote! {
-                /// An update of this model's row, captured.
-                #vis fn update<A>(model: A) -> #private::builders::UpdateOne<A>
-                where
-                    #active_model,
-                {
-                    #private::builders::UpdateOne::new(model)
-                }
-            }),
-            (Method::UpdateMany, quote! {
-                /// An update of many rows, captured: one event per row.
-                #vis fn update_many() -> #private::builders::UpdateMany<Self> {
-                    #private::builders::UpdateMany::new(::core::default::Default::default())
-                }
-            }),
-            (Method::EntityDelete, quote! {
-                /// A delete of this model's row, captured.
-                #vis fn delete<A>(model: A) -> #private::builders::DeleteOne<Self>
-                where
-                    A: #sea_orm::ActiveModelTrait<Entity = Self>,
-                {
-                    #private::builders::DeleteOne::new(model)
-                }
-            }),
-            (Method::DeleteMany, quote! {
-                /// A delete of many rows, captured: one event per row.
-                #vis fn delete_many() -> #private::builders::DeleteMany<Self> {
-                    #private::builders::DeleteMany::new(::core::default::Default::default())
-                }
-            }),
-            (Method::DeleteById, quote! {
-                /// A delete of the row of this key, captured.
-                #vis fn delete_by_id<T>(key: T) -> #private::builders::ValidatedDeleteOne<Self>
-                where
-                    T: ::core::convert::Into<#key>,
-                {
-                    #private::builders::ValidatedDeleteOne::by_id(key)
-                }
-            }),
+            (
+                Method::EntityInsert,
+                quote! {
+                    /// An insert of this model, captured.
+                    #vis fn insert<A>(model: A) -> #private::builders::Insert<A>
+                    where
+                        #active_model,
+                    {
+                        #private::builders::Insert::one(model)
+                    }
+                },
+            ),
+            (
+                Method::InsertMany,
+                quote! {
+                    /// An insert of these models, captured: one event per row.
+                    #vis fn insert_many<A, I>(models: I) -> #private::builders::InsertMany<A>
+                    where
+                        #active_model,
+                        I: ::core::iter::IntoIterator<Item = A>,
+                    {
+                        #private::builders::InsertMany::many(models)
+                    }
+                },
+            ),
+            (
+                Method::EntityUpdate,
+                quote! {
+                    /// An update of this model's row, captured.
+                    #vis fn update<A>(model: A) -> #private::builders::UpdateOne<A>
+                    where
+                        #active_model,
+                    {
+                        #private::builders::UpdateOne::new(model)
+                    }
+                },
+            ),
+            (
+                Method::UpdateMany,
+                quote! {
+                    /// An update of many rows, captured: one event per row.
+                    #vis fn update_many() -> #private::builders::UpdateMany<Self> {
+                        #private::builders::UpdateMany::new(::core::default::Default::default())
+                    }
+                },
+            ),
+            (
+                Method::EntityDelete,
+                quote! {
+                    /// A delete of this model's row, captured.
+                    #vis fn delete<A>(model: A) -> #private::builders::DeleteOne<Self>
+                    where
+                        A: #sea_orm::ActiveModelTrait<Entity = Self>,
+                    {
+                        #private::builders::DeleteOne::new(model)
+                    }
+                },
+            ),
+            (
+                Method::DeleteMany,
+                quote! {
+                    /// A delete of many rows, captured: one event per row.
+                    #vis fn delete_many() -> #private::builders::DeleteMany<Self> {
+                        #private::builders::DeleteMany::new(::core::default::Default::default())
+                    }
+                },
+            ),
+            (
+                Method::DeleteById,
+                quote! {
+                    /// A delete of the row of this key, captured.
+                    #vis fn delete_by_id<T>(key: T) -> #private::builders::ValidatedDeleteOne<Self>
+                    where
+                        T: ::core::convert::Into<#key>,
+                    {
+                        #private::builders::ValidatedDeleteOne::by_id(key)
+                    }
+                },
+            ),
         ];
         let wanted = methods.into_iter().filter(|(method, _)| self.writes(*method));
         wanted.map(|(_, tokens)| tokens).collect()

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use sea_orm::{DbErr, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
+use sea_orm::{DbErr, EntityTrait, IdenStatic, Iterable};
 
 use super::declaration::{CapturedEntity, Operations};
 use super::engine::statement::{Outcome, Want, Write, is_captured, run};
@@ -52,8 +52,6 @@ pub(crate) trait AnyCaptured: Sync {
     fn operations(&self) -> Operations;
     /// The names of its columns in the database.
     fn columns(&self) -> Vec<&'static str>;
-    /// The names of its primary key's columns in the database.
-    fn key_columns(&self) -> Vec<&'static str>;
     /// Where its events are written.
     fn outbox(&self) -> AnyOutbox;
     /// Why nothing may be captured under its declaration.
@@ -109,11 +107,6 @@ impl<E: CapturedEntity> AnyCaptured for Of<E> {
     fn columns(&self) -> Vec<&'static str> {
         columns_of::<E>()
     }
-    fn key_columns(&self) -> Vec<&'static str> {
-        E::PrimaryKey::iter()
-            .map(|key| key.into_column().as_str())
-            .collect()
-    }
     fn outbox(&self) -> AnyOutbox {
         AnyOutbox::of::<E::Outbox>()
     }
@@ -161,9 +154,4 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn AnyCaptured> {
     inventory::iter::<Registered>
         .into_iter()
         .map(|registered| registered.0)
-}
-
-/// The captured entities of a table: more than one if several are declared on it.
-pub(crate) fn of_table(table: &TableName) -> impl Iterator<Item = &'static dyn AnyCaptured> {
-    all().filter(move |captured| captured.table() == *table)
 }

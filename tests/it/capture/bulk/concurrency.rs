@@ -107,4 +107,3 @@ on_backends! {
         assert_eq!((&events[1].payload["before"]["stock"], &events[1].payload["after"]["stock"]), (&json!(1), &json!(2)));
     }
 }
-

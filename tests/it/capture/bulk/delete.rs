@@ -13,7 +13,10 @@ type Column = widget::both::Column;
 macro_rules! sized {
     ($t:expr, $sizes:expr) => {{
         let rows = $sizes.map(|size| named::<widget::both::ActiveModel>("nut", size));
-        Entity::insert_many(rows).exec_without_returning(&$t.db).await.unwrap();
+        Entity::insert_many(rows)
+            .exec_without_returning(&$t.db)
+            .await
+            .unwrap();
         $t.take_events().await;
     }};
 }

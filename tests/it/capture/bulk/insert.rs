@@ -19,7 +19,8 @@ on_every_backend! {
             ("insert", json!(id), json!(null), json!(null), image(id, "nut", size))
         }).collect();
         assert_eq!(told(&events), expected);
-        assert_eq!(result.last_insert_id, Some(3));
+        // MariaDB tells the first key that a statement generates.
+        assert_eq!(result.last_insert_id, Some(if t.backend == Backend::MariaDb { 1 } else { 3 }));
     }
 
     async fn given_keys_stay_in_the_order_of_the_models(t: Shop) {
@@ -39,8 +40,15 @@ on_every_backend! {
             id: id.map_or(sea_orm::NotSet, Set),
             ..new_widget("nut", 1)
         });
-        widget::both::Entity::insert_many(rows).exec_without_returning(&t.db).await.unwrap();
+        let inserted = widget::both::Entity::insert_many(rows).exec_without_returning(&t.db).await;
         let events = t.take_events().await;
+        if t.backend == Backend::Postgres {
+            // SeaORM writes NULL for the keys that are not given, which PostgreSQL refuses.
+            assert!(inserted.is_err());
+            assert_eq!(events, []);
+            return;
+        }
+        inserted.unwrap();
         let mut told: Vec<_> = keys(&events).iter().map(|key| key.as_i64().unwrap()).collect();
         let mut stored: Vec<_> = widget::both::Entity::find().all(&t.db).await.unwrap().iter().map(|row| i64::from(row.id)).collect();
         assert_eq!((told[1], told[4]), (50, 60));
@@ -73,7 +81,9 @@ on_every_backend! {
         type Entity = widget::both::Entity;
         let two = || [new_widget("a", 1), new_widget("b", 2)];
         let result = Entity::insert_many(two()).exec(&t.db).await.unwrap();
-        assert_eq!(result.last_insert_id, Some(2));
+        let theirs = sea_orm::Insert::many(two()).exec(&t.db).await.unwrap();
+        let distance = theirs.last_insert_id.unwrap() - result.last_insert_id.unwrap();
+        assert_eq!(distance, 2, "{result:?}, and theirs {theirs:?}");
         assert_eq!(Entity::insert_many(two()).exec_without_returning(&t.db).await.unwrap(), 2);
         assert_eq!(operations(&t.take_events().await), ["insert"; 4]);
         let rows = Entity::insert_many(two()).exec_with_returning(&t.db).await;
@@ -84,8 +94,8 @@ on_every_backend! {
             assert_eq!(t.take_events().await, []);
         } else {
             let names: Vec<_> = rows.unwrap().into_iter().map(|row| (row.id, row.name)).collect();
-            assert_eq!(names, [(5, "a".to_owned()), (6, "b".to_owned())]);
-            assert_eq!(keys.unwrap(), [7, 8]);
+            assert_eq!(names, [(7, "a".to_owned()), (8, "b".to_owned())]);
+            assert_eq!(keys.unwrap(), [9, 10]);
             assert_eq!(operations(&t.take_events().await), ["insert"; 4]);
         }
     }
@@ -222,4 +232,3 @@ on_backends! {
         assert_eq!(t.count("order_line").await, 0);
     }
 }
-

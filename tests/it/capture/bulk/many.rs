@@ -16,13 +16,23 @@ const ROWS: i32 = 12_345;
 /// Widgets with their sizes from 0 on, by SQL: no events.
 async fn filled(t: &TestDb) {
     for start in (0..ROWS).step_by(1_000) {
-        let rows: Vec<_> = (start..Ord::min(ROWS, start + 1_000)).map(|size| format!("('nut', {size})")).collect();
-        t.execute(&format!("INSERT INTO widget (name, size) VALUES {}", rows.join(", "))).await;
+        let rows: Vec<_> = (start..Ord::min(ROWS, start + 1_000))
+            .map(|size| format!("('nut', {size})"))
+            .collect();
+        t.execute(&format!(
+            "INSERT INTO widget (name, size) VALUES {}",
+            rows.join(", ")
+        ))
+        .await;
     }
 }
 
 async fn keys_told(t: &TestDb) -> Vec<i64> {
-    t.events().await.iter().map(|event| event.payload["pk"].as_i64().unwrap()).collect()
+    t.events()
+        .await
+        .iter()
+        .map(|event| event.payload["pk"].as_i64().unwrap())
+        .collect()
 }
 
 on_every_backend! {

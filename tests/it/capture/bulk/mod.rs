@@ -8,7 +8,7 @@ mod update;
 mod upsert;
 
 use hare_seaorm_tests::Event;
-use sea_orm::{ActiveModelTrait, ActiveModelBehavior, Set};
+use sea_orm::{ActiveModelBehavior, ActiveModelTrait, Set};
 use serde_json::{Value as Json, json};
 
 use hare_seaorm_tests::shop::{line, widget};

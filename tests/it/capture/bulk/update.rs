@@ -2,9 +2,7 @@ use hare_seaorm_tests::shop::{line, plain, widget};
 use hare_seaorm_tests::statements::Statements;
 use hare_seaorm_tests::{Backend, Shop, on_backends, on_every_backend};
 use sea_orm::sea_query::{Expr, ExprTrait, Order, Query};
-use sea_orm::{
-    ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryTrait, Set, TransactionTrait,
-};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryTrait, Set, TransactionTrait};
 use serde_json::json;
 
 use super::{image, keys, named, new_line, operations, told};
@@ -15,7 +13,10 @@ type Column = widget::both::Column;
 macro_rules! sized {
     ($t:expr, $module:ident, $sizes:expr) => {{
         let rows = $sizes.map(|size| named::<widget::$module::ActiveModel>("nut", size));
-        widget::$module::Entity::insert_many(rows).exec_without_returning(&$t.db).await.unwrap();
+        widget::$module::Entity::insert_many(rows)
+            .exec_without_returning(&$t.db)
+            .await
+            .unwrap();
         $t.take_events().await;
     }};
 }
@@ -244,4 +245,3 @@ impl InsertPlain for plain::ActiveModel {
         sea_orm::ActiveModelTrait::insert(self, &t.db).await.unwrap();
     }
 }
-

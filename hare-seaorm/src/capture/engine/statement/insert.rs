@@ -121,7 +121,8 @@ impl<E: CapturedEntity> Done<E> {
                     "the result of an insert of `{}` that takes several statements",
                     E::declaration().label()
                 ),
-                "this database does not tell which rows an upsert, or an insert with given and generated keys, has written, so it is                  done in parts; run it with the entity's own `insert_many`, or in one insert per kind of row",
+                "this database does not tell which rows an upsert, or an insert with given and generated keys, has written, so it is \
+                 done in parts; run it with the entity's own `insert_many`, or in one insert per kind of row",
             ));
         }
         let generated = self

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use sea_orm::sea_query::{Expr, Query, ReturningClause, UpdateStatement};
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn, QueryResult,
-    Value,
+    ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn,
+    QueryResult, Value,
 };
 
 use super::anatomy::Aim;
@@ -101,11 +101,21 @@ impl<'s, E: CapturedEntity> Update<'s, E> {
         self.want == Want::Rows || self.payload != Payload::Keys
     }
 
+    /// `RETURNING` with what events and caller need. PostgreSQL also gives the columns of other tables that the UPDATE names, so
+    /// there each column is that of this table.
     fn returning(&self, backend: DbBackend) -> ReturningClause {
+        if backend != DbBackend::Postgres {
+            return if self.reads_whole_rows() {
+                returning_row::<E>(backend)
+            } else {
+                returning_key::<E>(backend)
+            };
+        }
+        let own = |column: E::Column| column.select_as(Expr::col(column.as_column_ref()));
         if self.reads_whole_rows() {
-            returning_row::<E>(backend)
+            Query::returning().exprs(E::Column::iter().map(own))
         } else {
-            returning_key::<E>(backend)
+            Query::returning().exprs(E::PrimaryKey::iter().map(|key| own(key.into_column())))
         }
     }
 
@@ -269,6 +279,9 @@ impl<'s, E: CapturedEntity> Update<'s, E> {
     /// The rows as the update left them, in the order of their keys before it. Locked, or a row that was set to its own values
     /// would be read as the transaction's snapshot has it.
     async fn read_again(&self, conn: Conn<'_>, keys: &[Key]) -> Result<Vec<Seen<E>>, DbErr> {
+        if !self.reads_whole_rows() && self.moves.is_empty() {
+            return Ok(keys.iter().cloned().map(Seen::Key).collect());
+        }
         let mut after = Vec::with_capacity(keys.len());
         for keys in keys.chunks(chunk_of::<E>()) {
             let moved: Vec<Key> = keys.iter().map(|key| self.moved(key)).collect();
