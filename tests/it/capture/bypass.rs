@@ -59,7 +59,7 @@ mod sneaky {
     #[hare_seaorm::behavior]
     impl ActiveModelBehavior for ActiveModel {
         async fn after_save<C: ConnectionTrait>(model: Model, db: &C, _insert: bool) -> Result<Model, DbErr> {
-            let touched = sea_orm::Update::many(Entity).col_expr(Column::Name, Expr::val("touched").into());
+            let touched = sea_orm::Update::many(Entity).col_expr(Column::Name, Expr::val("touched"));
             touched.exec(db).await?;
             Ok(model)
         }
@@ -287,7 +287,7 @@ on_every_backend! {
         let txn = db.begin().await.unwrap();
         Insert::one(new("secret")).exec(&txn).await.unwrap();
         Insert::many([new("secret"), new("b")]).exec(&txn).await.unwrap();
-        Update::many(widget::both::Entity).col_expr(widget::both::Column::Size, Expr::val(4).into()).exec(&txn).await.unwrap();
+        Update::many(widget::both::Entity).col_expr(widget::both::Column::Size, Expr::val(4)).exec(&txn).await.unwrap();
         txn.commit().await.unwrap();
         let ours = hare_seaorm::begin(&db).await.unwrap();
         sea_orm::Delete::many(widget::both::Entity).filter(widget::both::Column::Size.eq(4)).exec(&*ours).await.unwrap();
@@ -345,7 +345,8 @@ on_every_backend! {
             beside.await.unwrap();
         } else {
             let (inserted, beside) = tokio::join!(insert(&txn, new("nut")), beside);
-            (inserted.unwrap(), beside.unwrap());
+            inserted.unwrap();
+            beside.unwrap();
             txn.commit().await.unwrap();
         }
         assert_eq!(told(detector.take()), [(BypassKind::Insert, "widget".to_owned(), 1)]);

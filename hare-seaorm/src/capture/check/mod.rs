@@ -239,7 +239,7 @@ impl Check<'_> {
             return index.is_unique
                 && !index.is_partial
                 && index.columns.len() == needed.columns.len()
-                && needed.columns.iter().all(|name| in_key(name));
+                && needed.columns.iter().all(in_key);
         }
         let mut pairs = index.columns.iter().zip(&needed.columns);
         index.is_partial == needed.is_partial

@@ -150,7 +150,6 @@ fn refuse_nul<E: CapturedEntity>(events: &[NewEvent]) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use sea_orm::{ConnectOptions, Database, DatabaseConnection, EntityTrait, TransactionTrait};
     use sea_orm_migration::{MigrationTrait, MigratorTrait};

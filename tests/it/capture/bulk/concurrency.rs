@@ -22,12 +22,12 @@ on_backends! {
         t.take_events().await;
         // Another session holds the second row, and makes it match before it lets go.
         let other = t.db.begin().await.unwrap();
-        let matching = sea_orm::Update::many(Entity).col_expr(Column::Name, Expr::val("in").into()).filter(Column::Size.eq(2));
+        let matching = sea_orm::Update::many(Entity).col_expr(Column::Name, Expr::val("in")).filter(Column::Size.eq(2));
         matching.exec(&other).await.unwrap();
         let sized = new_widget("in", 3);
         sea_orm::Insert::one(sized).exec(&other).await.unwrap();
 
-        let update = Entity::update_many().col_expr(Column::Note, Expr::val("met").into()).filter(Column::Name.eq("in"));
+        let update = Entity::update_many().col_expr(Column::Note, Expr::val("met")).filter(Column::Name.eq("in"));
         let (updated, ()) = tokio::join!(
             async { update.exec(&t.db).await.unwrap().rows_affected },
             async {
@@ -52,7 +52,7 @@ on_backends! {
         t.take_events().await;
         let other = t.db.begin().await.unwrap();
         sea_orm::Delete::many(Entity).filter(Column::Id.eq(1)).exec(&other).await.unwrap();
-        let update = Entity::update_many().col_expr(Column::Size, Expr::val(9).into());
+        let update = Entity::update_many().col_expr(Column::Size, Expr::val(9));
         let (updated, ()) = tokio::join!(
             async { update.exec(&t.db).await.unwrap().rows_affected },
             async {
@@ -72,7 +72,7 @@ on_backends! {
         let update = |size: i32| {
             let db = t.db.clone();
             async move {
-                let update = Entity::update_many().col_expr(Column::Size, Expr::val(size).into());
+                let update = Entity::update_many().col_expr(Column::Size, Expr::val(size));
                 update.exec(&db).await.unwrap().rows_affected
             }
         };

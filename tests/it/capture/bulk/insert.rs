@@ -144,8 +144,8 @@ on_every_backend! {
         *QueryTrait::query(&mut insert) = Query::insert()
             .into_table(widget::both::Entity)
             .columns([widget::both::Column::Name, widget::both::Column::Size])
-            .values_panic([Expr::val("a").into(), Expr::val(20).add(2)])
-            .values_panic([Expr::val("b").into(), Expr::val(4).into()])
+            .values_panic([Expr::val("a"), Expr::val(20).add(2)])
+            .values_panic([Expr::val("b"), Expr::val(4)])
             .take();
         insert.exec_without_returning(&t.db).await.unwrap();
         let events = t.take_events().await;
@@ -224,7 +224,7 @@ on_backends! {
         *QueryTrait::query(&mut insert) = Query::insert()
             .into_table(line::Entity)
             .columns([line::Column::OrderId, line::Column::Number, line::Column::Product, line::Column::Quantity])
-            .values_panic([Expr::val(1).add(1), Expr::val(1).into(), Expr::val("nut").into(), Expr::val(1).into()])
+            .values_panic([Expr::val(1).add(1), Expr::val(1), Expr::val("nut"), Expr::val(1)])
             .take();
         let error = insert.exec_without_returning(&t.db).await.unwrap_err();
         let told = hare_seaorm::Error::find(&error).unwrap().to_string();

@@ -25,14 +25,14 @@ on_every_backend! {
     // catalogue G15
     async fn each_row_that_is_met_makes_an_event_also_if_it_stays_the_same(t: Shop) {
         sized!(t, both, [1, 2, 3]);
-        let update = Entity::update_many().col_expr(Column::Size, Expr::val(2).into()).filter(Column::Size.gte(2));
+        let update = Entity::update_many().col_expr(Column::Size, Expr::val(2)).filter(Column::Size.gte(2));
         assert_eq!(update.exec(&t.db).await.unwrap().rows_affected, 2);
         let events = t.take_events().await;
         assert_eq!(told(&events), [
             ("update", json!(2), json!(["size"]), image(2, "nut", 2), image(2, "nut", 2)),
             ("update", json!(3), json!(["size"]), image(3, "nut", 3), image(3, "nut", 2)),
         ]);
-        let none = Entity::update_many().col_expr(Column::Size, Expr::val(2).into()).filter(Column::Size.eq(77));
+        let none = Entity::update_many().col_expr(Column::Size, Expr::val(2)).filter(Column::Size.eq(77));
         assert_eq!(none.exec(&t.db).await.unwrap().rows_affected, 0);
         assert_eq!(t.take_events().await, []);
     }
@@ -56,7 +56,7 @@ on_every_backend! {
         let mut db = t.another_pool(1).await;
         let statements = Statements::watch(&mut db);
         sized!(t, after, [1, 2]);
-        widget::after::Entity::update_many().col_expr(Column::Size, Expr::val(5).into()).exec(&db).await.unwrap();
+        widget::after::Entity::update_many().col_expr(Column::Size, Expr::val(5)).exec(&db).await.unwrap();
         let sql = statements.take();
         let returns = t.backend != Backend::MariaDb;
         if returns {
@@ -70,13 +70,13 @@ on_every_backend! {
         assert_eq!(operations(&events), ["update"; 2]);
         assert!(events.iter().all(|event| event.payload["before"] == json!(null) && event.payload["after"]["size"] == 5));
 
-        widget::keys::Entity::update_many().col_expr(Column::Size, Expr::val(5).into()).exec(&db).await.unwrap();
+        widget::keys::Entity::update_many().col_expr(Column::Size, Expr::val(5)).exec(&db).await.unwrap();
         let sql = statements.take();
         assert!(sql.iter().all(|sql| !sql.contains("\"note\"") && !sql.contains("`note`")), "{sql:#?}");
         assert_eq!(sql.len(), if returns { 2 } else { 3 }, "{sql:#?}");
         assert_eq!(keys(&t.take_events().await), [json!(1), json!(2)]);
 
-        Entity::update_many().col_expr(Column::Size, Expr::val(6).into()).exec(&db).await.unwrap();
+        Entity::update_many().col_expr(Column::Size, Expr::val(6)).exec(&db).await.unwrap();
         let sql = statements.take();
         // Read and locked, written with its rows, told.
         assert_eq!(sql.len(), if returns { 3 } else { 4 }, "{sql:#?}");
@@ -87,7 +87,7 @@ on_every_backend! {
     async fn the_rows_are_answered_where_the_database_gives_them(t: Shop) {
         sized!(t, both, [1, 2]);
         for filter in [1, 77] {
-            let update = Entity::update_many().col_expr(Column::Name, Expr::val("bolt").into()).filter(Column::Size.eq(filter));
+            let update = Entity::update_many().col_expr(Column::Name, Expr::val("bolt")).filter(Column::Size.eq(filter));
             let rows = update.exec_with_returning(&t.db).await;
             if t.backend == Backend::MariaDb {
                 assert!(matches!(rows, Err(DbErr::BackendNotSupported { .. })), "{rows:?}");
@@ -140,7 +140,7 @@ on_every_backend! {
         line::Entity::insert_many([new_line(1, 1, "nut"), new_line(1, 2, "bolt")]).exec_without_returning(&t.db).await.unwrap();
         t.take_events().await;
         let update = line::Entity::update_many()
-            .col_expr(line::Column::Number, Expr::val(5).into())
+            .col_expr(line::Column::Number, Expr::val(5))
             .filter(line::Column::Number.eq(1));
         assert_eq!(update.exec(&t.db).await.unwrap().rows_affected, 1);
         let event = t.event().await;
@@ -152,7 +152,7 @@ on_every_backend! {
 
     async fn a_single_key_moves_too(t: Shop) {
         sized!(t, both, [1, 2]);
-        let update = Entity::update_many().col_expr(Column::Id, Expr::val(70).into()).filter(Column::Id.eq(2));
+        let update = Entity::update_many().col_expr(Column::Id, Expr::val(70)).filter(Column::Id.eq(2));
         update.exec(&t.db).await.unwrap();
         let event = t.event().await;
         assert_eq!(told(std::slice::from_ref(&event)), [("update", json!(70), json!(["id"]), image(2, "nut", 2), image(70, "nut", 2))]);
@@ -181,10 +181,10 @@ on_every_backend! {
     async fn a_failing_update_leaves_neither_rows_nor_events(t: Shop) {
         sized!(t, both, [1, 2]);
         let txn = t.db.begin().await.unwrap();
-        Entity::update_many().col_expr(Column::Size, Expr::val(3).into()).exec(&txn).await.unwrap();
-        let twice = Entity::update_many().col_expr(Column::Id, Expr::val(9).into()).exec(&txn).await;
+        Entity::update_many().col_expr(Column::Size, Expr::val(3)).exec(&txn).await.unwrap();
+        let twice = Entity::update_many().col_expr(Column::Id, Expr::val(9)).exec(&txn).await;
         twice.unwrap_err();
-        Entity::update_many().col_expr(Column::Size, Expr::val(4).into()).exec(&txn).await.unwrap();
+        Entity::update_many().col_expr(Column::Size, Expr::val(4)).exec(&txn).await.unwrap();
         txn.commit().await.unwrap();
         let sizes: Vec<_> = t.take_events().await.iter().map(|event| event.payload["after"]["size"].clone()).collect();
         assert_eq!(sizes, [json!(3), json!(3), json!(4), json!(4)]);
@@ -196,14 +196,14 @@ on_every_backend! {
         if t.backend == Backend::MariaDb {
             return;
         }
-        let mut update = Entity::update_many().col_expr(Column::Size, Expr::val(5).into());
+        let mut update = Entity::update_many().col_expr(Column::Size, Expr::val(5));
         QueryTrait::query(&mut update).from(plain::Entity);
         let update = update.filter(Expr::col((plain::Entity, plain::Column::Name)).equals((Entity, Column::Name)));
         let error = update.exec(&t.db).await.unwrap_err();
         assert!(matches!(hare_seaorm::Error::find(&error), Some(hare_seaorm::Error::Unsupported { .. })), "{error:?}");
         assert_eq!(Entity::find().one(&t.db).await.unwrap().unwrap().size, 1);
 
-        let mut update = widget::after::Entity::update_many().col_expr(Column::Size, Expr::val(5).into());
+        let mut update = widget::after::Entity::update_many().col_expr(Column::Size, Expr::val(5));
         QueryTrait::query(&mut update).from(plain::Entity);
         let update = update.filter(Expr::col((plain::Entity, plain::Column::Name)).equals((Entity, Column::Name)));
         update.exec(&t.db).await.unwrap();
@@ -213,7 +213,7 @@ on_every_backend! {
     // catalogue G24
     async fn a_soft_delete_is_an_update_of_its_column(t: Shop) {
         sized!(t, both, [1]);
-        Entity::update_many().col_expr(Column::Note, Expr::val("deleted").into()).exec(&t.db).await.unwrap();
+        Entity::update_many().col_expr(Column::Note, Expr::val("deleted")).exec(&t.db).await.unwrap();
         let event = t.event().await;
         assert_eq!((event.operation(), &event.payload["changed"]), ("update", &json!(["note"])));
     }
@@ -224,7 +224,7 @@ on_backends! {
     // catalogue G19
     async fn order_and_limit_write_and_tell_the_same_rows(t: Shop) {
         sized!(t, both, [5, 3, 9, 1]);
-        let mut update = Entity::update_many().col_expr(Column::Note, Expr::val("low").into()).filter(Column::Size.lt(9));
+        let mut update = Entity::update_many().col_expr(Column::Note, Expr::val("low")).filter(Column::Size.lt(9));
         QueryTrait::query(&mut update).order_by(Column::Size, Order::Asc).limit(2);
         assert_eq!(update.exec(&t.db).await.unwrap().rows_affected, 2);
         let mut told = keys(&t.take_events().await);

@@ -21,10 +21,7 @@ where
     E::insert_many([new.clone(), new])
         .exec_without_returning(db)
         .await?;
-    E::update_many()
-        .col_expr(column, Expr::val(8).into())
-        .exec(db)
-        .await?;
+    E::update_many().col_expr(column, Expr::val(8)).exec(db).await?;
     let row = E::find().one(db).await?.expect("there are three");
     let mut change = row.clone().into_active_model();
     change.set(column, 9.into());

@@ -146,6 +146,9 @@ enum Keys {
     Generated,
 }
 
+/// Rows side by side in a statement, and where their keys come from.
+type Run<'r> = (&'r [Vec<Rendered>], Keys);
+
 /// Inserts on MySQL, which gives no rows back, and reads what is there then.
 pub(super) async fn insert_and_read<E: CapturedEntity>(
     conn: Conn<'_>,
@@ -208,7 +211,7 @@ pub(super) fn plain<E: EntityTrait>(
 fn runs<'r, E: CapturedEntity>(
     inserted: &Inserted,
     rows: &'r [Vec<Rendered>],
-) -> Result<Vec<(&'r [Vec<Rendered>], Keys)>, Error> {
+) -> Result<Vec<Run<'r>>, Error> {
     let places: Vec<Option<usize>> = E::PrimaryKey::iter()
         .map(|key| inserted.position(key.into_column().as_str()))
         .collect();

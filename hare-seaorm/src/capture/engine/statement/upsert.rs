@@ -176,7 +176,7 @@ fn is_marked_new<E: EntityTrait>(row: &QueryResult, whole: bool) -> Result<bool,
         true => E::Column::iter().count(),
         false => E::PrimaryKey::iter().count(),
     };
-    Ok(row.try_get_by_index(place)?)
+    row.try_get_by_index(place)
 }
 
 /// Runs the statement, undoes it, locks and reads the rows that it updated, and runs it again.
