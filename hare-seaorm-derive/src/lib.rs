@@ -45,9 +45,15 @@ mod words;
 /// | `operations(insert, update, delete)` | what makes events; `operations()` is nothing | all three |
 /// | `fields(a, b)` | the columns held, in this order | every stored column that is not sensitive |
 /// | `exclude(a, b)` | columns left out | none |
+/// | `profile = path` | a `CaptureProfile`: what a service says once for its entities; the keys here count more | none |
 /// | `topic = "template"` | of `{app}`, `{model}`, `{table}`, `{operation}` | `"{app}.{model}.{operation}"` |
 /// | `ordering_key = "template"` | of `{label}`, `{pk}`, `{app}`, `{model}`, `{table}` | `"{label}:{pk}"` |
 /// | `unordered` | events without an ordering key | |
+/// | `topic_with = path`, `ordering_key_with = path` | in place of the template, a function of `&CapturedChange<Entity>`: `Result<String, Error>`, `Result<Option<String>, Error>` | |
+/// | `envelope = "plain"`, `"cloudevents"` | the payload is the change, or a CloudEvent 1.0 with the change as its `data` | `"plain"` |
+/// | `extend = path` | an `async fn extend<C: ConnectionTrait>(db: &C, change: CapturedChange<Entity>) -> Result<Option<Extension>, E>`: keys, headers and columns added to the event; `None` adds nothing | |
+/// | `extend_many = path` | likewise, once for all changes of a statement (of a chunk, if it writes very many rows): `Vec` for `Vec`, in order | |
+/// | `sink = path` | a `ChangeSink`, which takes the changes in place of the outbox | |
 /// | `hooks` | the hooks are yours, see [`behavior`](macro@behavior) | the derive writes empty ones |
 /// | `no_shadow(insert, update, ...)` | methods not to write, because you have one of that name: `insert`, `update`, `save`, `delete`, `update_without_returning`, `delete_links`, `delete_links_self` of the active model, `model_delete` of the model, `entity_insert`, `insert_many`, `entity_update`, `update_many`, `entity_delete`, `delete_many`, `delete_by_id` of the entity | |
 /// | `on_pool = "refuse"`, `"non_atomic"` | inserts and deletes of generic code without a transaction | `"refuse"` |
